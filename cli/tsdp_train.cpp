@@ -1,7 +1,9 @@
 // tsdp-train: trains a forecaster under differential privacy until the target epsilon would be passed.
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <iostream>
+#include <utility>
 
 #include "base/log.h"
 #include "device.h"
@@ -14,6 +16,8 @@
 #include "run_model.h"
 #include "settings/setup.h"
 #include "train_plan.h"
+#include "training/shared_facts.h"
+#include "training/step_share.h"
 #include "training/step_time.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
@@ -50,11 +54,26 @@ std::string path_for_run(const std::string& given, const std::filesystem::path& 
   return std::filesystem::relative(std::filesystem::absolute(found), std::filesystem::absolute(run)).string();
 }
 
-/// Names the run's files so in `config`.
-void name_files_for_run(tsdp::Config& config, const std::filesystem::path& config_file,
+/// The same of a path with {rank}, of which file number `file` is here.
+std::string pattern_for_run(const tsdp::Config::Dataset& dataset, std::int64_t file,
+                            const std::filesystem::path& config_file, const std::filesystem::path& run) {
+  const auto one = dataset.path_of(file);
+  const auto found = tsdp::find_data_file(one, config_file);
+  if (path_for_run(one, found, run) == one) return dataset.path;
+  // The folder that `one` is relative to.
+  auto folder = std::filesystem::absolute(found).lexically_normal().string();
+  const auto end = std::filesystem::path(one).lexically_normal().string();
+  if (!folder.ends_with(end)) return std::filesystem::absolute(dataset.path).string();
+  folder.resize(folder.size() - end.size());
+  return (std::filesystem::path(folder) / dataset.path).lexically_normal().string();
+}
+
+/// Names the run's files so in `config`. `first_file`: of those that {rank} stands for.
+void name_files_for_run(tsdp::Config& config, std::int64_t first_file, const std::filesystem::path& config_file,
                         const std::filesystem::path& run) {
-  if (auto& path = config.dataset.path; !config.dataset.is_synthetic())
-    path = path_for_run(path, tsdp::find_data_file(path, config_file), run);
+  if (auto& path = config.dataset.path; config.dataset.has_ranks())
+    path = pattern_for_run(config.dataset, first_file, config_file, run);
+  else if (!config.dataset.is_synthetic()) path = path_for_run(path, tsdp::find_data_file(path, config_file), run);
   if (auto& file = config.dataset.covariates)
     file = path_for_run(*file, tsdp::find_file("dataset.covariates.file", *file, config_file), run);
   if (auto& file = config.dataset.owner_file)
@@ -89,6 +108,9 @@ struct Options {
   std::vector<std::string> set;
   std::optional<std::string> device_name;
   std::optional<int> threads;  ///< none: all cores, or those of the run that is resumed
+  std::string sampling_key, mask_key;
+  int rank_timeout = 300;
+  bool public_network = false;
   bool dry_run = false;
   bool advise = false;
   std::optional<double> minutes;
@@ -109,6 +131,14 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--threads", o.threads,
                  "CPU threads; 0: all cores, as without it. A resumed run keeps its number, unless it is given")
       ->check(CLI::Range(0, 4096));
+  app.add_option(
+      "--sampling-key", o.sampling_key,
+      "File, for its owner alone, with 64 hexadecimal digits that several ranks share (docs/distributed.md)");
+  app.add_option("--mask-key", o.mask_key, "Likewise a file that all ranks but rank 0 share, with training.mask_sums");
+  app.add_option("--rank-timeout", o.rank_timeout, "Seconds that a rank waits for the others")
+      ->check(CLI::Range(1, 86400));
+  app.add_flag("--public-network", o.public_network,
+               "Let ranks meet at a public address, though what they send is neither encrypted nor authenticated");
   app.add_flag("--dry-run", o.dry_run, "Print the whole plan and train nothing");
   app.add_flag("--advise", o.advise,
                "Print what `auto` settings mean for this configuration and these series' number and lengths, why, and "
@@ -174,8 +204,17 @@ void advise(const Options& o, tsdp::mechanism::Settled settled, const tsdp::data
                                               settled.config.training.max_epochs.value());
   tsdp::cli::print_advice(
       settled, plan, seconds,
-      tsdp::mechanism::alternatives(data.config, data.split.training_length, config_file, settled, limits),
-      o.common.json);
+      tsdp::mechanism::alternatives(data.config, data.training_lengths(), config_file, settled, limits), o.common.json);
+}
+
+/// The ranks that this process is one of, as torchrun or the environment says; itself where neither says anything.
+tsdp::training::Ranks ranks_of(const Options& o) {
+  tsdp::training::Ranks::Options options;
+  options.timeout = std::chrono::seconds(o.rank_timeout);
+  options.public_network = o.public_network;
+  if (!o.sampling_key.empty()) options.sampling_key = tsdp::training::read_shared_key("--sampling-key", o.sampling_key);
+  if (!o.mask_key.empty()) options.mask_key = tsdp::training::read_shared_key("--mask-key", o.mask_key);
+  return tsdp::training::Ranks::from_environment(std::move(options));
 }
 
 /// Takes all steps, or throws when it is interrupted.
@@ -245,12 +284,25 @@ void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedD
   tsdp::cli::print_json(out);
 }
 
-int train(const Options& o) {
-  if (!o.help_options.empty()) {
-    std::cout << (o.help_options == "markdown" ? tsdp::options_reference() : tsdp::options_help());
+/// What is asked for where torchrun has started the ranks again: rank 0 goes on with the run that it had begun.
+Options after_restart(Options o, const tsdp::training::Ranks& ranks) {
+  if (ranks.restarts() == 0 || !ranks.is_first() || o.output.empty()) return o;
+  if (!tsdp::is_there(tsdp::training::RunFolder{o.output}.checkpoints())) return o;
+  o.resume = std::exchange(o.output, "");
+  o.config_name.clear();
+  o.budget.clear();
+  o.set.clear();
+  return o;
+}
+
+int train(const Options& asked_for) {
+  if (!asked_for.help_options.empty()) {
+    std::cout << (asked_for.help_options == "markdown" ? tsdp::options_reference() : tsdp::options_help());
     return 0;
   }
-  check_together(o);
+  check_together(asked_for);
+  auto ranks = ranks_of(asked_for);
+  const auto o = after_restart(asked_for, ranks);
   const auto [folder, config_file, threads, device_name] = place_of(o);
   tsdp::cli::set_threads(threads);
   const auto device = tsdp::cli::device_of(device_name);
@@ -261,19 +313,25 @@ int train(const Options& o) {
                                " with --budget, which charges what is certified without sampling; expected null"));
   if (!o.budget.empty() && !asked.privacy.composition)
     asked.privacy.composition = tsdp::privacy::StepComposition::symmetrised;
-  auto data = tsdp::data::prepare_data(asked, config_file);
+  auto data = tsdp::training::shared_data(
+      [&](tsdp::data::Rank rank) { return tsdp::data::prepare_data(asked, config_file, false, rank); }, ranks);
   auto settled = tsdp::mechanism::settle(data.config, data.training_lengths(), config_file);
+  tsdp::training::require_one_run(settled.config, ranks);
+  if (!ranks.is_first()) {
+    if (!o.dry_run && !o.advise) tsdp::training::take_part(settled, data, ranks);
+    return 0;
+  }
   if (o.advise) {
     advise(o, std::move(settled), data, config_file, device);
     return 0;
   }
   auto& config = settled.config;
-  if (o.resume.empty()) name_files_for_run(config, config_file, folder.root);
+  if (o.resume.empty()) name_files_for_run(config, data.shards ? data.shards->first : 0, config_file, folder.root);
   // Before a plan is made for something the run was not charged for.
   if (!o.resume.empty() && tsdp::is_there(folder.charged_config()))
     tsdp::training::refuse_what_was_not_charged_for(folder, config, data);
   warn_of_sizes(config, settled.method.scheme());
-  tsdp::training::Trainer trainer(settled, data, device, folder);
+  tsdp::training::Trainer trainer(settled, data, device, folder, nullptr, &ranks);
   // Before any step, so that a candidate that does not fit costs nothing.
   const auto is_model = [](const auto& external) { return external->is_model(); };
   if (std::any_of(data.dataset.external.begin(), data.dataset.external.end(), is_model))
@@ -281,7 +339,7 @@ int train(const Options& o) {
                                              tsdp::exporting::make_module(trainer.model()), at::kCPU);
   std::optional<std::vector<tsdp::mechanism::Alternative>> alternatives;
   if (o.dry_run && o.common.json)
-    alternatives = tsdp::mechanism::alternatives(data.config, data.split.training_length, config_file, settled);
+    alternatives = tsdp::mechanism::alternatives(data.config, data.training_lengths(), config_file, settled);
   const auto plan = tsdp::cli::plan_json(config, trainer, trainer.model(),
                                          tsdp::cli::expectation_json(settled, alternatives), settled.start_origin());
   if (o.dry_run) {

@@ -24,6 +24,7 @@ long_kills() {
     python3 tests/cli/kill_and_resume.py --mode keyed --kills 50 --program build/release/tests/fake_device_train --config configs/exchange_rate.yaml \
       ${settings:+$(printf -- '--set=%s ' $settings)} || return 1
   done
+  .venv/bin/python3 tests/cli/ranks.py --bin build/release/bin --kills 100
 }
 long_sanitizers() {
   tsdp_configure asan && tsdp_build asan all && ctest --preset asan --parallel "$(nproc)"

@@ -11,6 +11,7 @@
 #include "privacy/theorems/series_law.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
+#include "tsdp/mechanism/known_batches.h"
 #include "tsdp/privacy/terms/strategy.h"
 
 namespace tsdp::mechanism {
@@ -78,6 +79,11 @@ Json not_covered(const Ledger& ledger) {
        "standard deviations, and added to single-precision sums on a grid of 2^-24 of its deviation; a window's "
        "gradient is computed beside others, on whose number its own rounding may hang"),
   };
+  if (ledger.files)
+    out.push_back(
+        "whoever operates a rank of this run, or reads what ranks send: they know more than is released; `ranks` "
+        "states "
+        "what holds against them");
   if (!ledger.covariates.empty())
     out.push_back(cat("the covariates (", join(ledger.covariates, ", "),
                       "): treated as public, whoever they are about; a column that equals a series is refused"));
@@ -338,6 +344,21 @@ Json groups_json(const Ledger& ledger, const std::string& but) {
           {"of", std::move(groups)}};
 }
 
+/// The guarantee against those who operate ranks. `but`: what it does not count.
+Json ranks_json(const Ledger& ledger, const std::string& but) {
+  const auto epsilon = epsilon_of_known_batches(*ledger.method.privacy(), ledger.accounted_steps(), ledger.cost->delta);
+  return {
+      {"files", *ledger.files},
+      {"epsilon", epsilon ? Json(*epsilon) : Json(nullptr)},
+      {"delta", ledger.cost->delta},
+      {"meaning",
+       cat("the guarantee for series of other ranks against whoever operates a rank other than 0, and so knows which "
+           "windows every step uses and sees the weights after it (tsdp docs/proofs/known-batches.md); null: no bound "
+           "is known. Nothing protects them against the operator of rank 0, who sees sums without noise and draws "
+           "the noise",
+           but)}};
+}
+
 /// The best attacker. `but`: what is not counted.
 Json attack_json(const privacy::AttackBound& attack, Edition edition, const std::string& but) {
   return {{"advantage", attack.advantage},
@@ -400,6 +421,7 @@ Json document_as(const Ledger& ledger, Edition edition) {
   const auto but = edition == Edition::second ? std::string() : but_for_the_start(ledger);
   if (unit.relation == privacy::Relation::series) out["substitution"] = substitution_json(ledger, edition, but);
   out["groups"] = groups_json(ledger, but);
+  if (ledger.files) out["ranks"] = ranks_json(ledger, but);
   if (p.attack) out["attack"] = attack_json(*p.attack, edition, but);
   out["warnings"] = warnings(ledger, edition);
   out["not_covered"] = not_covered(ledger);

@@ -174,6 +174,7 @@ Ledger read_terms(const Json& document, const std::string& where, int depth) {
                      static_cast<std::int64_t>(data.count("seed", 0, most))};
   }
   if (top.has("covariates")) out.covariates = top.section("covariates").texts("names");
+  if (top.has("ranks")) out.files = top.section("ranks").length("files");
   constexpr auto most_steps = std::numeric_limits<std::uint64_t>::max() / 2;
   out.steps_planned = top.count("steps_planned", 0, most_steps);
   out.steps_charged = top.count("steps_charged", 0, out.steps_planned);

@@ -20,6 +20,7 @@ constexpr std::string_view run_line = "run: ";
 constexpr std::string_view covariates_line = "covariates, SHA-256: ";
 constexpr std::string_view owners_line = "owners, SHA-256: ";
 constexpr std::string_view coefficients_line = "noise coefficients, SHA-256: ";
+constexpr std::string_view sampling_line = "shared sampling key, print: ";
 
 /// A line for the covariates of the series' own steps, which later ones may follow; none if there are none.
 std::string covariates_text(const data::Dataset& dataset) {
@@ -67,6 +68,16 @@ std::vector<std::string> options_in(const std::vector<std::string>& lines) {
 }  // namespace
 
 std::string charged_for(const Config& config, const data::PreparedData& data, const std::string& run) {
+  if (const auto& shards = data.shards) {
+    // The digests of all files: the same for any number of ranks, each of which has read some of them.
+    std::string digests;
+    for (const auto& file : shards->files) digests += file.digest;
+    const auto series = sha256(digests);
+    return cat(config_text(config), training_values_line, series, "\n", covariates_text(data.dataset),
+               coefficients_text(config),
+               shards->sampling_print.empty() ? "" : cat(sampling_line, shards->sampling_print, "\n"),
+               training_series_line, series, "\n", run_line, run, "\n");
+  }
   Digest values, series_alone, starts;
   for (std::size_t s = 0; s < data.dataset.series.size(); ++s) {
     const auto& series = data.dataset.series[s];
@@ -114,6 +125,16 @@ void refuse_what_was_not_charged_for(const RunFolder& folder, const Config& conf
     throw DataError(cat(folder.charged_config().string(),
                         ": has other options than this version of tsdp; expected a run that it began, as only the "
                         "version that began a run goes on with it"));
+  // Before the digests, which the key is part of.
+  const auto sampling_in = [](const std::vector<std::string>& lines) {
+    const auto found = std::find_if(lines.begin(), lines.end(),
+                                    [](const std::string& line) { return line.starts_with(sampling_line); });
+    return found == lines.end() ? std::string() : *found;
+  };
+  if (sampling_in(began) != sampling_in(now))
+    throw UsageError(
+        "--sampling-key: found another key than the run began with, or none; expected its own, since steps may be "
+        "replayed with the same noise");
   for (std::size_t i = 0; i < std::max(began.size(), now.size()); ++i) {
     const auto line = [&](const std::vector<std::string>& lines) {
       return i < lines.size() ? lines[i] : std::string();

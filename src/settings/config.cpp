@@ -491,11 +491,40 @@ std::vector<std::int64_t> usual_lags(std::int64_t season) {
   return {lags.begin(), lags.end()};
 }
 
+/// What series in several files, each of which one rank reads, cannot be combined with.
+void check_ranks(const std::string& where, const Config& c) {
+  const auto& path = c.dataset.path;
+  if (!c.dataset.has_ranks()) {
+    if (c.dataset.files)
+      throw UsageError(cat(where, "dataset.files: found ", *c.dataset.files, " with dataset.path ", path,
+                           ", which is one file; expected auto, or ", rank_in_path, " in the path"));
+    if (c.training.mask_sums)
+      throw UsageError(cat(where, "training.mask_sums: found true with dataset.path ", path,
+                           ", which one process reads; expected false, or ", rank_in_path, " in the path"));
+    return;
+  }
+  const auto refuse_if = [&](bool found, const std::string& key, const std::string& what) {
+    if (found) throw UsageError(cat(where, key, " with dataset.path ", path, ", whose files", what));
+  };
+  refuse_if(c.dataset.is_synthetic(), "dataset.format: found synthetic",
+            " are none: expected the name of a family as the path");
+  refuse_if(c.dataset.has_owners(), "dataset.owner: found a file or column",
+            " different ranks read, so that nobody sees which series have one owner: expected null");
+  refuse_if(c.augmentation.context_noise > 0.0 || c.augmentation.forecast_noise > 0.0,
+            "augmentation: found noise on the data", " are trained on as they are: expected 0");
+  refuse_if(c.training.memory_mb.has_value(), "training.memory_mb: found a bound",
+            " are worked on in pieces that depend on nothing but the batch: expected null");
+  for (const auto& candidate : c.model.candidates)
+    refuse_if(external_name(candidate).has_value(), cat("model.candidates: found ", candidate),
+              " no single rank knows all series of: expected candidates that are no files");
+}
+
 void check_together(const std::string& where, const Config& c) {
   check_sampling(where, c);
   if (c.dataset.format == "lstnet" && !c.dataset.start)
     throw UsageError(cat(
         where, "dataset.start: not given; an lstnet file has no time stamps; expected the moment of its first row"));
+  check_ranks(where, c);
   if (c.dataset.lower_bound && c.dataset.upper_bound && !(*c.dataset.lower_bound < *c.dataset.upper_bound))
     throw UsageError(cat(where, "dataset.lower_bound: found ", *c.dataset.lower_bound, " with dataset.upper_bound ",
                          *c.dataset.upper_bound, "; expected a number below it"));
@@ -838,8 +867,22 @@ std::string how_to_get(const std::filesystem::path& path, const std::filesystem:
 
 }  // namespace
 
+std::string Config::Dataset::path_of(std::int64_t file) const {
+  auto out = path;
+  for (auto at = out.find(rank_in_path); at != std::string::npos; at = out.find(rank_in_path, at))
+    out.replace(at, rank_in_path.size(), std::to_string(file));
+  return out;
+}
+
 std::filesystem::path find_data_file(const std::string& path, const std::filesystem::path& config_file) {
   return find_file("dataset.path", path, config_file, how_to_get(path, project_root()));
+}
+
+bool is_data_file(const std::string& path, const std::filesystem::path& config_file) {
+  try {
+    static_cast<void>(find_data_file(path, config_file));
+    return true;
+  } catch (const DataError&) { return false; }
 }
 
 std::filesystem::path find_config_file(const std::filesystem::path& name, const std::vector<std::string>& folders) {

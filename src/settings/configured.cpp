@@ -1,8 +1,10 @@
 #include "tsdp/settings/configured.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "base/digest.h"
@@ -96,9 +98,48 @@ std::vector<std::int64_t> owners_of(const Config& config, const std::filesystem:
   return read_owners(file, dataset, d.item_column.value_or(""), d.owner_column.value_or("owner"), key);
 }
 
+/// Of the training values and start times of some series: what a replayed step must find as it was.
+std::string digest_of(std::span<const Series> series, std::span<const std::int64_t> lengths) {
+  Digest out;
+  for (std::size_t s = 0; s < series.size(); ++s) {
+    out.add(std::as_bytes(std::span(series[s].values).first(static_cast<std::size_t>(lengths[s]))));
+    out.add(std::as_bytes(std::span(&series[s].start, 1)));
+  }
+  out.add(std::as_bytes(lengths));
+  return out.hex();
+}
+
+/// Counts the files that {rank} stands for, in `config`, and shares them out. `rank` gets at least one.
+Shards own_files(Config& config, const std::filesystem::path& config_file, const Rank& rank) {
+  auto& d = config.dataset;
+  if (!d.files && rank.of > 1) d.files = rank.of;
+  if (!d.files) {
+    std::int64_t count = 1;  // without the first one, reading says so
+    while (count < most_files && is_data_file(d.path_of(count), config_file)) ++count;
+    d.files = count;
+  }
+  if (*d.files < rank.of)
+    throw UsageError(cat(config_file.string(), ": dataset.files: found ", *d.files, " with ", rank.of,
+                         " ranks, each of which reads a file at least; expected ", rank.of, " or more"));
+  const auto first = *d.files * rank.number / rank.of;
+  return {{}, first, *d.files * (rank.number + 1) / rank.of - first};
+}
+
 }  // namespace
 
+std::vector<std::int64_t> Shards::begins() const {
+  std::vector<std::int64_t> out = {0};
+  for (const auto& file : files) out.push_back(out.back() + static_cast<std::int64_t>(file.training_length.size()));
+  return out;
+}
+
 privacy::SeriesLengths PreparedData::training_lengths() const {
+  if (shards) {
+    std::vector<std::int64_t> all;
+    for (const auto& file : shards->files)
+      all.insert(all.end(), file.training_length.begin(), file.training_length.end());
+    return {std::move(all)};
+  }
   if (dataset.owner.empty()) return {split.training_length};
   // By names in order, so that two files of the same series group them alike or not, whatever order they have. Of the
   // names nothing but this order is in the digest, which is published.
@@ -127,18 +168,40 @@ SplitOptions split_options_of(const Config& config) {
   return split;
 }
 
-PreparedData prepare_data(Config config, const std::filesystem::path& config_file, bool private_forecasts) {
+PreparedData prepare_data(Config config, const std::filesystem::path& config_file, bool private_forecasts, Rank rank) {
   const auto& noise = config.augmentation;
   // Without noise on the data, guarantees hold for changes of any size, and v does not matter.
   const bool trains_on_noised_values =
       config.privacy.enabled && config.privacy.v && (noise.context_noise > 0.0 || noise.forecast_noise > 0.0);
-  auto [dataset, format] = read(config, config_file, private_forecasts || trains_on_noised_values);
-  config.dataset.format = format;
-  if (config.dataset.frequency == "auto") config.dataset.frequency = dataset.frequency.text();
   const auto options = split_options_of(config);
-  // Short series are left out before copies are counted, and padded only afterwards: both would hide copies.
   const bool drops = config.dataset.short_series == "drop";
-  if (drops) treat_short_series(config, least_length(options), dataset);
+  const auto exact = private_forecasts || trains_on_noised_values;
+  // Short series are left out before copies are counted, and padded only afterwards: both would hide copies.
+  const auto read_file = [&] {
+    auto [dataset, format] = read(config, config_file, exact);
+    config.dataset.format = format;
+    if (config.dataset.frequency == "auto") config.dataset.frequency = dataset.frequency.text();
+    if (drops) treat_short_series(config, least_length(options), dataset);
+    return std::move(dataset);
+  };
+  std::optional<Shards> shards;
+  std::vector<std::size_t> series_in_files;
+  Dataset dataset;
+  if (config.dataset.has_ranks()) {
+    shards = own_files(config, config_file, rank);
+    const auto written = config.dataset;
+    for (std::int64_t file = shards->first; file < shards->first + shards->own; ++file) {
+      config.dataset.path = written.path_of(file);
+      auto read_here = read_file();
+      for (auto& series : read_here.series) series.id = cat(file, "/", series.id);
+      series_in_files.push_back(read_here.series.size());
+      if (file == shards->first) dataset = std::move(read_here);
+      else std::move(read_here.series.begin(), read_here.series.end(), std::back_inserter(dataset.series));
+    }
+    dataset.name = config.dataset.path = written.path;
+  } else {
+    dataset = read_file();
+  }
   if (config.dataset.has_owners()) dataset.owner = owners_of(config, config_file, dataset);
   require_distinct(dataset, private_forecasts        ? Copies::refused
                             : config.privacy.enabled ? Copies::refused_if_half
@@ -164,7 +227,13 @@ PreparedData prepare_data(Config config, const std::filesystem::path& config_fil
       dataset.external.push_back(read_external(find_file("model.candidates", candidate, config_file), dataset,
                                                config.dataset.prediction_length));
   auto split = split_dataset(dataset, options);
-  return {std::move(dataset), std::move(split), std::move(config)};
+  for (std::size_t first = 0; const auto count : series_in_files) {
+    const auto lengths = std::span(split.training_length).subspan(first, count);
+    shards->files.push_back(
+        {{lengths.begin(), lengths.end()}, digest_of(std::span(dataset.series).subspan(first, count), lengths)});
+    first += count;
+  }
+  return {std::move(dataset), std::move(split), std::move(config), std::move(shards)};
 }
 
 }  // namespace tsdp::data

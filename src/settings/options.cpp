@@ -78,7 +78,12 @@ const std::vector<Option>& option_table() {
   static const std::vector<Option> table = {
       {"dataset.path", true, Text{AT(dataset.path)},
        "File with the series; looked up from the working directory, the configuration's folder, the project's root. Of "
-       "format synthetic the family: 10_minutes, hourly, daily, business_daily, weekly, monthly."},
+       "format synthetic the family: 10_minutes, hourly, daily, business_daily, weekly, monthly. {rank} in it stands "
+       "for "
+       "0, 1, …: the series lie in several files, each of which one rank reads (docs/distributed.md)."},
+      {"dataset.files", false, OptionalInteger{AT(dataset.files), {1, most_files}, "auto"},
+       "How many files {rank} in dataset.path stands for. auto: as many as there are ranks; of one process, as many as "
+       "are there."},
       {"dataset.format", false,
        choice(AT(dataset.format), {"auto", "lstnet", "tsf", "csv", "csv_long", "jsonl", "synthetic"}),
        "auto: by the file's name and header; lstnet: text, a row a time step, a column a series; tsf: Monash; csv: "
@@ -290,6 +295,10 @@ const std::vector<Option>& option_table() {
        "Least seconds between two checkpoints; from 1 s on their cost is also kept below 0.5 % of the time."},
       {"training.memory_mb", false, OptionalInteger{AT(training.memory_mb), {1, 1'000'000'000}, "null"},
        "Memory that the records of a batch may take; larger batches are worked on in chunks. null: without bound."},
+      {"training.mask_sums", false, Flag{AT(training.mask_sums)},
+       "true hides from rank 0 what each other rank adds to a step: it learns the sum of them alone. For three ranks "
+       "or "
+       "more, all but rank 0 with --mask-key (docs/distributed.md)."},
   };
   return table;
 }

@@ -4,6 +4,7 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "tsdp/base/error.h"
@@ -70,6 +71,10 @@ StepEngine::StepEngine(models::Forecaster& model, const mechanism::TrainingMetho
   clipping_.joined = joins_;
   clipping_.scale = method.scheme().record_scale();
   if (!fixed_windows_) return;
+  if (options_.exact) {  // shards may have any part of the windows
+    clipping_.summed = std::clamp<std::int64_t>(expected_windows_, 1, clipping_.summed);
+    return;
+  }
   // For the largest block: smaller batches are guarded less.
   const auto count = block_count();
   const auto each = (expected_windows_ + places_ - 1) / places_;
@@ -106,11 +111,14 @@ std::int64_t StepEngine::chunk() const {
   return each > std::numeric_limits<std::int64_t>::max() / threads() ? each : each * threads();
 }
 
-std::int64_t StepEngine::block_count() const {
+std::int64_t StepEngine::blocks_of(std::int64_t expected) const {
   // If coins decide, some blocks are larger than expected, so they are sized for three quarters.
   const auto room = bounded_windows_ ? most_summed() : most_summed() * 3 / 4;
-  const auto each = (expected_windows_ + threads() - 1) / threads();
-  return threads() * std::max<std::int64_t>(1, (each + room - 1) / room);
+  return std::max<std::int64_t>(1, (expected + room - 1) / room);
+}
+
+std::int64_t StepEngine::block_count() const {
+  return threads() * blocks_of((expected_windows_ + threads() - 1) / threads());
 }
 
 dp::Records StepEngine::records_of(std::span<const std::int64_t> places) const {
@@ -139,17 +147,20 @@ std::vector<std::vector<StepEngine::Piece>> StepEngine::pieces_of(const dp::Reco
   for (std::int64_t b = 0; b < count; ++b) {
     const auto begin = end;
     end = std::lower_bound(places.begin() + begin, places.end(), places_ * (b + 1) / count) - places.begin();
-    const auto size = piece_size(end - begin);
-    auto& pieces = out[static_cast<std::size_t>(b / (count / threads()))];
-    while (record < records.count() && records.begin(record) < end) {
-      const auto first = record++;
-      while (record < records.count() && records.end(record) <= end &&
-             records.end(record) - records.begin(first) <= size)
-        ++record;
-      pieces.push_back({first, record});
-    }
+    add_block(out[static_cast<std::size_t>(b / (count / threads()))], records, record, begin, end);
   }
   return out;
+}
+
+void StepEngine::add_block(std::vector<Piece>& pieces, const dp::Records& records, std::int64_t& record,
+                           std::int64_t begin, std::int64_t end) const {
+  const auto size = piece_size(end - begin);
+  while (record < records.count() && records.begin(record) < end) {
+    const auto first = record++;
+    while (record < records.count() && records.end(record) <= end && records.end(record) - records.begin(first) <= size)
+      ++record;
+    pieces.push_back({first, record});
+  }
 }
 
 at::Tensor StepEngine::work(models::Forecaster& model, at::Tensor& sum, const models::WindowBatch& batch,
@@ -208,31 +219,114 @@ void StepEngine::update(const at::Tensor& values, const at::Tensor& gradients, d
 
 std::vector<at::Tensor> StepEngine::parts_of(const models::WindowBatch& batch, std::span<const std::int64_t> places,
                                              Result& result) {
-  const auto& gradients = model_.parameters().gradients();
   const auto windows = batch.size();
   check(places, windows);
   const auto records = records_of(places);
-  result.losses = at::empty({windows}, gradients.options());
-  if (is_private()) result.norms = at::empty({records.count()}, gradients.options().dtype(at::kDouble));
+  make_room(result, records);
   const auto pieces = pieces_of(records, places);
   std::size_t count = 0;
   for (const auto& of_thread : pieces) count += of_thread.size();
   check_pieces(windows, count);
   sums_.resize(static_cast<std::size_t>(threads()));
   std::vector<at::Tensor> parts(static_cast<std::size_t>(threads()));
-  const auto work_of = [&](std::int64_t thread) {
+  on_all_threads([&](std::int64_t thread) {
     const auto place = static_cast<std::size_t>(thread);
-    parts[place] =
-        work(thread == 0 ? model_ : *replicas_[place - 1], sums_[place], batch, records, pieces[place], result);
-  };
-  if (threads() == 1) {
-    work_of(0);
-  } else {
-    at::parallel_for(0, threads(), 1, [&](std::int64_t begin, std::int64_t end) {
-      for (auto thread = begin; thread < end; ++thread) work_of(thread);
-    });
-  }
+    parts[place] = work(model_of(thread), sums_[place], batch, records, pieces[place], result);
+  });
   return parts;
+}
+
+void StepEngine::make_room(Result& result, const dp::Records& records) const {
+  const auto options = model_.parameters().gradients().options();
+  result.losses = at::empty({records.windows()}, options);
+  if (is_private()) result.norms = at::empty({records.count()}, options.dtype(at::kDouble));
+}
+
+void StepEngine::on_all_threads(const std::function<void(std::int64_t)>& work) const {
+  if (threads() == 1) {
+    work(0);
+    return;
+  }
+  at::parallel_for(0, threads(), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (auto thread = begin; thread < end; ++thread) work(thread);
+  });
+}
+
+namespace {
+
+constexpr int exact_digits = 40;                               // of a clip norm
+constexpr std::int64_t most_exact_parameters = std::int64_t{1} << 32;
+
+/// The sum of a piece's clipped gradients in whole numbers of `unit` = 2^(⌊log₂ C⌋ − 40), each the nearest one.
+///
+/// Takes the place of sums in double precision in the proof of dp::rounding_guard. A piece has at most m ≤ 256 windows,
+/// each of norm at most C < 2^41 unit, so |coordinate| ≤ 2^49 unit; what is further out, which no clipped sum is, is
+/// moved to there, which moves no two sums further apart. Additions of whole numbers are exact, since a batch of at
+/// most 2^20 windows sums to below 2^62. The nearest whole number is off by half a unit in every coordinate, so the
+/// rounded sum of a piece that an inserted, removed or replaced record changes moves by at most √d unit ≤ √d 2⁻⁴⁰ C
+/// more than the sum itself; for d ≤ 2^32 parameters that is u C, u = 2⁻²⁴. The whole, at most 2^20 C, is rounded to
+/// double precision once, which is off by 2⁻³³ C. Together less than the 16 u C that the guard leaves for double
+/// precision.
+at::Tensor whole_numbers(const at::Tensor& gradients, double unit) {
+  constexpr double most = 0x1p49;
+  return gradients.to(at::kDouble).div_(unit).nan_to_num_(0.0, most, -most).round_().clamp_(-most, most).to(at::kLong);
+}
+
+}  // namespace
+
+double StepEngine::exact_unit() const { return std::ldexp(1.0, std::ilogb(clipping_.norm) - exact_digits); }
+
+at::Tensor StepEngine::exact_sum(const models::WindowBatch& batch, std::span<const std::int64_t> places,
+                                 std::span<const Shard> shards, std::span<const std::int64_t> windows, Result& result) {
+  const c10::NoGradGuard no_autograd;
+  TORCH_CHECK(is_private() && options_.exact, "only private steps are summed exactly, by an engine made for it");
+  const auto count = model_.parameters().trained_count();
+  TORCH_CHECK(count <= most_exact_parameters, "a sum has at most 2^32 parameters");
+  const auto records = records_of(places);
+  make_room(result, records);
+  std::vector<Piece> pieces;
+  std::int64_t end = 0;  // of the block's windows
+  std::int64_t record = 0;
+  for (std::size_t s = 0; s < shards.size(); ++s) {
+    const auto last = end + windows[s];
+    const auto blocks = fixed_windows_ ? 1 : blocks_of(shards[s].expected_windows);
+    const auto in_places = shards[s].last_place - shards[s].first_place;
+    for (std::int64_t b = 0; b < blocks; ++b) {
+      const auto begin = end;
+      const auto before = shards[s].first_place + in_places * (b + 1) / blocks;
+      end = b + 1 == blocks ? last
+                            : std::lower_bound(places.begin() + begin, places.begin() + last, before) - places.begin();
+      add_block(pieces, records, record, begin, end);
+    }
+  }
+  TORCH_CHECK(end == batch.size() && end == static_cast<std::int64_t>(places.size()),
+              "the windows of the shards are those of the batch");
+  std::vector<at::Tensor> sums(static_cast<std::size_t>(threads()));
+  on_all_threads([&](std::int64_t thread) {
+    const c10::NoGradGuard none;  // of this thread
+    auto& model = model_of(thread);
+    auto& sum = sums[static_cast<std::size_t>(thread)] = at::zeros({count}, at::kLong);
+    const auto& gradients = model.parameters().gradients();
+    for (auto p = static_cast<std::size_t>(thread); p < pieces.size(); p += static_cast<std::size_t>(threads())) {
+      const auto& piece = pieces[p];
+      const auto begin = records.begin(piece.first);
+      const auto rows = records.begin(piece.last) - begin;
+      gradients.zero_();
+      add_gradients(model, batch.rows(begin, rows), records.range(piece.first, piece.last),
+                    result.losses.narrow(0, begin, rows),
+                    result.norms.narrow(0, piece.first, piece.last - piece.first));
+      sum.add_(whole_numbers(gradients, exact_unit()));
+    }
+  });
+  for (std::size_t t = 1; t < sums.size(); ++t) sums.front().add_(sums[t]);
+  return sums.front();
+}
+
+void StepEngine::finish_exact(const at::Tensor& sum, const SecretKey& key, std::uint64_t step) {
+  const c10::NoGradGuard no_autograd;
+  const auto& gradients = model_.parameters().gradients();
+  noise_->finish(gradients, {sum.to(at::kDouble).mul_(exact_unit())}, key, step, 1.0 / divisor_);
+  update(model_.parameters().trained_values(), gradients, adam_);
 }
 
 at::Tensor StepEngine::sum(const models::WindowBatch& batch, std::span<const std::int64_t> places) {

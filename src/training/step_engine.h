@@ -1,6 +1,7 @@
 // One update of a model from one batch of windows.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -32,6 +33,13 @@ class StepEngine {
     double gradient_norm_bound = 0.0;
     /// Memory in bytes that a batch's records may take; larger batches are worked on in chunks. 0 for no bound.
     std::int64_t memory_budget = 0;
+    /// Whether steps are taken by `exact_sum` and `finish_exact`, whose sums depend on no number of threads.
+    bool exact = false;
+  };
+  /// Series whose windows are summed on their own: public.
+  struct Shard {
+    std::int64_t first_place, last_place;  ///< where its windows may be: from the first to before the last
+    std::int64_t expected_windows;
   };
   /// Throws PrivacyError if the method is private and matrix products would round to fewer digits than single precision
   /// has.
@@ -47,6 +55,19 @@ class StepEngine {
   /// alone.
   Result step(const models::WindowBatch& batch, std::span<const std::int64_t> places, const SecretKey& key,
               std::uint64_t step);
+
+  /// The first half of a private step whose batch is summed by several ranks, each of which has some of its series.
+  /// Not a release: a sum without noise. `batch` has the windows of some shards, one shard after the other, as many of
+  /// each as `windows` says. The sum is in whole numbers of 64 bits, of `exact_unit()`, one for each trained parameter:
+  /// the same bits however the shards are shared out, whoever adds them up. `result` is of these windows alone.
+  at::Tensor exact_sum(const models::WindowBatch& batch, std::span<const std::int64_t> places,
+                       std::span<const Shard> shards, std::span<const std::int64_t> windows, Result& result);
+  /// The second half: takes step `step` with the sum of all shards.
+  void finish_exact(const at::Tensor& sum, const SecretKey& key, std::uint64_t step);
+  /// Most windows of a batch that is summed so.
+  static constexpr std::int64_t most_exact_windows = 1 << 20;
+  /// 2^(⌊log₂ C⌋ − 40); why that is fine enough stands with `whole_numbers`.
+  [[nodiscard]] double exact_unit() const;
 
   /// The sum of a batch's gradients to which noise is added, each clipped if private; double precision. Not a release:
   /// for tests and audits.
@@ -74,11 +95,23 @@ class StepEngine {
   [[nodiscard]] dp::Records records_of(std::span<const std::int64_t> places) const;
   /// How many blocks a batch has, a multiple of the number of threads. A block's windows are summed together.
   [[nodiscard]] std::int64_t block_count() const;
+  /// How many blocks `expected` windows need.
+  [[nodiscard]] std::int64_t blocks_of(std::int64_t expected) const;
+  /// Adds the pieces of one block to `pieces`: the records from `record` on that begin before window `end`.
+  void add_block(std::vector<Piece>& pieces, const dp::Records& records, std::int64_t& record, std::int64_t begin,
+                 std::int64_t end) const;
   /// How many windows of a block of `windows` are worked on at a time, if no record has more.
   [[nodiscard]] std::int64_t piece_size(std::int64_t windows) const;
   /// The pieces of the blocks of a batch, one list per thread. A window's place alone decides which block it is in.
   [[nodiscard]] std::vector<std::vector<Piece>> pieces_of(const dp::Records& records,
                                                           std::span<const std::int64_t> places) const;
+  /// Makes room in `result` for a batch.
+  void make_room(Result& result, const dp::Records& records) const;
+  /// Calls work(thread) for every thread.
+  void on_all_threads(const std::function<void(std::int64_t)>& work) const;
+  [[nodiscard]] models::Forecaster& model_of(std::int64_t thread) const {
+    return thread == 0 ? model_ : *replicas_[static_cast<std::size_t>(thread) - 1];
+  }
   /// The parts of that sum, one per thread; fills `result`.
   std::vector<at::Tensor> parts_of(const models::WindowBatch& batch, std::span<const std::int64_t> places,
                                    Result& result);

@@ -22,8 +22,10 @@
 #include "settings/setup.h"
 #include "training/model_setup.h"
 #include "training/replayed_step.h"
+#include "training/shared_facts.h"
 #include "training/start_weights.h"
 #include "training/step_engine.h"
+#include "training/step_share.h"
 #include "training/window_source.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
@@ -47,8 +49,9 @@ constexpr std::size_t validation_rows = 256;       // windows whose loss is take
 constexpr std::size_t more_validation_rows = 1024;  // elsewhere, where every launch costs more
 constexpr double checkpoint_share = 0.005;         // of the time, at most
 
-StepEngine::Options step_options(const Config& config) {
+StepEngine::Options step_options(const Config& config, bool exact) {
   StepEngine::Options o;
+  o.exact = exact;
   o.adam = {config.optimizer.learning_rate.value(), config.optimizer.weight_decay};
   o.gradient_norm_bound = config.optimizer.gradient_norm_bound.value_or(0.0);
   o.memory_budget = config.training.memory_mb.value_or(0) << 20;
@@ -117,7 +120,7 @@ const Config& checked(const mechanism::Settled& run, const data::PreparedData& d
 class Trainer::Run {
  public:
   Run(mechanism::Settled run, const data::PreparedData& data, at::Device device, RunFolder folder,
-      std::unique_ptr<models::Forecaster> forecaster);
+      std::unique_ptr<models::Forecaster> forecaster, Ranks* ranks);
 
   void begin(const std::optional<std::filesystem::path>& budget);
   void resume();
@@ -145,12 +148,12 @@ class Trainer::Run {
   struct Session;
   /// Charges as many steps ahead as fit in a few seconds, never past the plan.
   void charge_ahead(const Session& session);
-  /// Gathers the windows, adds noise to them if the scheme says so, and takes the step.
-  StepEngine::Result take(const sampling::Draw& drawn);
+  /// Draws and gathers the windows, adds noise to them if the scheme says so, and takes the step.
+  StepEngine::Result take();
   /// Whether the device gives the same sum of the same batch, bit by bit, each time: seen by trying; always on the CPU.
   bool repeats();
   /// Logs the step just taken, and looks at losses if due.
-  void observe(const sampling::Draw& drawn, const StepEngine::Result& result, Session& session);
+  void observe(const StepEngine::Result& result, Session& session);
   /// Logs the lines that wait for their numbers.
   void settle_lines(Session& session);
   /// Writes a checkpoint if one is due.
@@ -193,10 +196,13 @@ class Trainer::Run {
   double best_loss_;  // of the validation part, or of training
   PlateauSchedule schedule_;
   at::Tensor loss_sum_;  // of all windows since the last look, and their number; double precision
+  Ranks alone_;  // this process, where no ranks are given
+  Ranks& ranks_;
+  std::unique_ptr<StepShare> share_;  // of every step, where the series lie in several files; else null
 };
 
 Trainer::Run::Run(mechanism::Settled run, const data::PreparedData& data, at::Device device, RunFolder folder,
-                  std::unique_ptr<models::Forecaster> forecaster)
+                  std::unique_ptr<models::Forecaster> forecaster, Ranks* ranks)
     : config_(checked(run, data)),
       start_(std::move(run.start)),
       networks_(std::move(run.networks)),
@@ -210,12 +216,19 @@ Trainer::Run::Run(mechanism::Settled run, const data::PreparedData& data, at::De
       sampler_(method_.scheme()),
       plan_(make_plan(method_, {config_.privacy.target_epsilon, config_.privacy.delta},
                       config_.training.max_epochs.value())),
-      engine_(*model_, method_, step_options(config_)),
+      engine_(*model_, method_, step_options(config_, data.shards && method_.privacy())),
       best_loss_(std::numeric_limits<double>::infinity()),
-      loss_sum_(at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble))) {
+      loss_sum_(at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble))),
+      ranks_(ranks != nullptr ? *ranks : alone_) {
+  if (data.shards && method_.privacy()) {
+    if (!device.is_cpu())
+      throw UsageError(cat("--device: found ", device.str(), " with dataset.path ", config_.dataset.path,
+                           ", whose files are summed on CPUs; expected cpu"));
+    share_ = std::make_unique<StepShare>(*model_, engine_, source_, sampler_, *data.shards, ranks_);
+  }
   initialise(*model_, config_.training.seed, start_);
   model_->keep_networks(networks_of(config_, networks_));
-  if (!method_.scheme().has_noise_on_data()) replayed_ = ReplayedStep::of(engine_, *model_, source_);
+  if (!method_.scheme().has_noise_on_data() && !share_) replayed_ = ReplayedStep::of(engine_, *model_, source_);
   environment_ = environment_of(device, repeats());
   // The accounting covers what a window reads.
   if (model_->past_length() > method_.scheme().parameters().context_length)
@@ -392,6 +405,7 @@ mechanism::Ledger Trainer::Run::current_ledger(mechanism::RunState state) const 
   out.start = mechanism::start_of(config_, start_, networks_);
   out.synthetic = mechanism::synthetic_data_of(config_);
   out.covariates = config_.dataset.covariate_columns;
+  if (share_) out.files = config_.dataset.files;
   out.steps_planned = plan_.steps;
   out.steps_taken = step_ - given_up_;
   // Before a crash, charged steps may have been taken: what is charged is stated.
@@ -507,16 +521,17 @@ bool Trainer::Run::train(const TrainOptions& options) {
   const auto asked_to_stop = [&] {
     return (options.stop != nullptr && options.stop->load()) || step_ - session.first_step >= options.most_steps;
   };
+  if (share_) share_->begin(key_print_);
   while (step_ < plan_.steps && !asked_to_stop()) {
     charge_ahead(session);
-    const auto drawn = sampler_.draw(key_, step_);
-    const auto result = take(drawn);
+    const auto result = take();
     ++step_;
     if (options.after_step) options.after_step(step_);
-    observe(drawn, result, session);
+    observe(result, session);
     save(session);
     report(options, session);
   }
+  if (share_) share_->end(step_ >= plan_.steps, step_);
   settle_lines(session);
   session.metrics.flush();
   return close();
@@ -529,7 +544,12 @@ void Trainer::Run::charge_ahead(const Session& session) {
   charge_to(std::min(plan_.steps, step_ + block));
 }
 
-StepEngine::Result Trainer::Run::take(const sampling::Draw& drawn) {
+StepEngine::Result Trainer::Run::take() {
+  if (share_) {
+    const auto shared = shared_sampling_key(config_, ranks_).value_or(key_);
+    return share_->step(sampling_key_of(shared, key_print_), key_, step_);
+  }
+  const auto drawn = sampler_.draw(key_, step_);
   if (replayed_) return replayed_->step(drawn, key_, step_);
   WindowSource::Augment augment;
   const auto count = static_cast<std::int64_t>(drawn.windows.size());
@@ -556,16 +576,17 @@ bool Trainer::Run::repeats() {
   return give_the_same(*model_, {sum, sum, sum});
 }
 
-void Trainer::Run::observe(const sampling::Draw& drawn, const StepEngine::Result& result, Session& session) {
-  if (watches_training_loss() && !drawn.windows.empty()) {
+void Trainer::Run::observe(const StepEngine::Result& result, Session& session) {
+  const auto windows = result.losses.numel();
+  if (watches_training_loss() && windows > 0) {
     loss_sum_[0].add_(result.losses.sum());
-    loss_sum_[1].add_(static_cast<double>(drawn.windows.size()));
+    loss_sum_[1].add_(static_cast<double>(windows));
   }
   session.epsilon.cover(step_);
   if (step_ % session.every == 0 || step_ == plan_.steps) {
     auto line = metrics_at_step();
     at::Tensor numbers;
-    if (!drawn.windows.empty()) {
+    if (windows > 0) {
       numbers = result.losses.mean().to(at::kDouble);
       if (result.norms.defined())
         numbers = at::stack(
@@ -638,9 +659,9 @@ bool Trainer::Run::close() {
 }
 
 Trainer::Trainer(mechanism::Settled run, const data::PreparedData& data, at::Device device, RunFolder folder,
-                 std::unique_ptr<models::Forecaster> forecaster)
+                 std::unique_ptr<models::Forecaster> forecaster, Ranks* ranks)
     : run_((dp::settle_device(device),
-            std::make_unique<Run>(std::move(run), data, device, std::move(folder), std::move(forecaster)))) {}
+            std::make_unique<Run>(std::move(run), data, device, std::move(folder), std::move(forecaster), ranks))) {}
 Trainer::~Trainer() = default;
 
 const Plan& Trainer::plan() const noexcept { return run_->plan_; }

@@ -258,6 +258,9 @@ def read_lengths(config):
     path, kind = pathlib.Path(config["dataset.path"]), config["dataset.format"]
     if kind == "synthetic":
         return [config["dataset.synthetic.length"]] * config["dataset.synthetic.series"]
+    if "{rank}" in path.name:
+        return [length for number in range(config["dataset.files"])
+                for length in read_lengths({**config, "dataset.path": str(path).replace("{rank}", str(number))})]
     content = path.read_bytes()
     lines = (gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content).decode().splitlines()
     if kind == "jsonl":
@@ -602,6 +605,26 @@ class Derivation:
         self.require("substitution.epsilon", expected * (1 - 3e-3) <= found["epsilon"] <= expected * 1.03 + 1e-9,
                      f"found {found['epsilon']}; {expected} follows from both bounds")
 
+    def check_ranks(self):
+        """For whoever knows all batches nothing is amplified: a Gaussian mechanism each time that a series may take part, with sums that move by what it may hold."""
+        found = self.ledger.get("ranks")
+        self.expect("ranks is there", found is not None, "{rank}" in self.option("dataset.path"))
+        if found is None:
+            return
+        self.expect("ranks.files", found["files"], self.option("dataset.files"))
+        self.expect("ranks.delta", found["delta"], self.ledger["delta"])
+        bounded = self.whole or self.bottom == "wr"
+        if self.option("privacy.noise.mechanism") != "identity" or not bounded:
+            self.expect("ranks.epsilon", found["epsilon"], None)
+            return
+        steps = self.planned if self.ledger["state"] == "running" else self.charged
+        once_an_epoch = self.top in ("deterministic", "shuffled", "balls_in_bins")
+        times = -(-steps // self.steps_per_epoch) if once_an_epoch else steps
+        moved = 1 if self.whole else 2 * self.per_series
+        expected = gaussian(moved * math.sqrt(times), float(self.option("privacy.noise_multiplier"))).epsilon(found["delta"])[0]
+        self.require("ranks.epsilon", expected * (1 - 1e-6) <= found["epsilon"] <= expected * 1.01, f"found {found['epsilon']}; {expected} follows")
+        self.require("not_covered", "operates a rank" in " ".join(self.ledger["not_covered"]), "nothing is said of those who operate ranks")
+
     def check_attack(self):
         """No test has more than delta(0), nor a true-positive rate above the least of e^eps alpha + delta(eps); within 3 % of both."""
         found = self.ledger["attack"]
@@ -739,6 +762,7 @@ class Derivation:
         if self.uses:
             self.check_groups()
             self.check_substitution()
+            self.check_ranks()
             self.check_attack()
         self.check_relation()
         self.check_words()

@@ -30,6 +30,9 @@ def write_data(folder):
         for i in range(SERIES):
             values = [round(10 + math.sin(t / 3 + i) + (t * 7919 + i * 104729) % 101 / 200, 3) for t in range(60 + 3 * i)]
             out.write(json.dumps({"item_id": f"s{i}", "start": "2020-01-01 00:00:00", "target": values}) + "\n")
+    lines = (folder / "series.jsonl").read_text().splitlines(keepends=True)
+    for number, (first, last) in enumerate(((0, 17), (17, 20), (20, SERIES))):
+        (folder / f"part{number}.jsonl").write_text("".join(lines[first:last]))
     run.write_series(folder / "table.csv", rows=120, columns=12)
     (folder / "config.yaml").write_text(f"""
 dataset: {{path: {folder}/series.jsonl, frequency: 1h, prediction_length: 3, season_length: 4, split: last, test_windows: 2, validation_length: 6}}
@@ -46,6 +49,8 @@ def series(top, **settings):
 
 TWO_WINDOWS = {"sampling.subsequences_per_sequence": 2, "privacy.noise_multiplier": 6}
 TABLE = {"dataset.path": "{folder}/table.csv", "dataset.format": "lstnet", "dataset.start": '"2020-01-01"'}
+
+FILES = {"dataset.path": "{folder}/part{rank}.jsonl"}
 
 SYNTHETIC = {"dataset.format": "synthetic", "dataset.path": "hourly", "dataset.synthetic.series": 20, "dataset.synthetic.length": 100}
 
@@ -65,6 +70,9 @@ RUNS = {
         "windows by coins, shuffled": {**TWO_WINDOWS, "sampling.bottom_level": "poisson", "sampling.top_level": "shuffled"},
         "series by coins": {"sampling.top_level": "poisson"},
         "both by coins": {**TWO_WINDOWS, "sampling.batch_size": 5, "sampling.bottom_level": "poisson", "sampling.top_level": "poisson"},
+        "two windows a series, in files of ranks": {**TWO_WINDOWS, **FILES, "sampling.batch_size": 5},
+        "shuffled, in files of ranks": {**FILES, "sampling.top_level": "shuffled"},
+        "windows by coins, in files of ranks": {**FILES, "sampling.bottom_level": "poisson"},
         "noise on the data": {"augmentation.context_noise": 0.5, "augmentation.forecast_noise": 1, "privacy.v": 0.5},
     },
     "adaptive": {
@@ -78,6 +86,8 @@ RUNS = {
         "whole series, a sample": series("wor"),
         "whole series, in bins": series("balls_in_bins", **{"sampling.batch_size": "null", "sampling.batches": 2}),
         "whole series, in bins of every epoch": series("balls_in_bins", **{"sampling.batch_size": "null", "sampling.batches": 2, "sampling.redraw": "every_epoch"}),
+        "whole series, in bins, in files of ranks": series("balls_in_bins", **FILES, **{"sampling.batch_size": "null", "sampling.batches": 2}),
+        "whole series, by coins, in files of ranks": series("poisson", **FILES),
         "whole series, cyclic coins": series("cyclic_poisson", **{"sampling.batch_size": "null", "sampling.batches": 5, "privacy.noise.mechanism": "bsr", "privacy.noise.bands": 4, "privacy.noise_multiplier": 6}),
         "bins with correlated noise": series("balls_in_bins", **{"privacy.noise.mechanism": "bsr", "privacy.noise.bands": 2, "privacy.noise_multiplier": 6}),
         "in turn with correlated noise": series("deterministic", **{"privacy.noise.mechanism": "bisr", "privacy.noise.bands": 3, "privacy.noise_multiplier": 9}),

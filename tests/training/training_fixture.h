@@ -36,6 +36,26 @@ inline data::PreparedData waves() {
   return data;
 }
 
+/// The same series in files of as many series as `counts` says, of which this process reads `own` from the `first` on.
+inline data::PreparedData in_files(data::PreparedData data, const std::vector<std::size_t>& counts,
+                                   std::int64_t first = 0, std::int64_t own = -1) {
+  auto& shards = data.shards.emplace();
+  shards.first = first;
+  shards.own = own < 0 ? static_cast<std::int64_t>(counts.size()) : own;
+  auto next = data.split.training_length.begin();
+  for (const auto count : counts) {
+    shards.files.push_back({{next, next + static_cast<std::ptrdiff_t>(count)}, std::to_string(count)});
+    next += static_cast<std::ptrdiff_t>(count);
+  }
+  const auto begins = shards.begins();
+  const auto from = begins[static_cast<std::size_t>(shards.first)];
+  const auto to = begins[static_cast<std::size_t>(shards.first + shards.own)];
+  auto& series = data.dataset.series;
+  series = std::vector(series.begin() + from, series.begin() + to);
+  data.split = data::split_dataset(data.dataset, {data::SplitKind::last, 4, 1, 8});
+  return data;
+}
+
 /// 40 epochs of 2 steps on them, within the target.
 inline Config small_training() {
   Config c;

@@ -25,6 +25,7 @@
 #include "support/clipped_sum.h"
 #include "support/series_sum.h"
 #include "training/model_setup.h"
+#include "training/shared_facts.h"
 #include "training/step_engine.h"
 #include "training/window_source.h"
 #include "training_fixture.h"
@@ -214,6 +215,7 @@ class Wiring : public TrainingFixture {
     const auto t = trainer(name, config);
     t->begin();
     const auto key = SecretKey::from_seed(seed);
+    const auto key_of_windows = data_.shards ? sampling_key_of(key, key_print(key)) : key;
     const auto type = at::TensorOptions(at::kFloat);
     const auto model = model_of(config, type);
     const data::WindowStore store(data_.dataset, model->past_length(), config.dataset.prediction_length);
@@ -234,7 +236,7 @@ class Wiring : public TrainingFixture {
     bool any = false;
     for (std::uint64_t step = 0; step < steps; ++step) {
       model->parameters().values().copy_(t->model().parameters().values());
-      const auto [windows, places] = sampler.draw(key, step);
+      const auto [windows, places] = sampler.draw(key_of_windows, step);
       any = any || !windows.empty();
       const auto drawn = windows.size();  // lambdas of some compilers take no structured binding
       model->parameters().gradients().zero_();
@@ -291,6 +293,21 @@ TEST_F(Wiring, EveryReleaseIsTheMechanismsOwn) {
       c.set(config);
       expect_releases(config, name, 5, c.divisor);
     }
+  }
+}
+
+// Where the series lie in several files, the windows of a step are summed file by file, in whole numbers.
+TEST_F(Wiring, EveryReleaseOfSeveralFilesIsTheMechanismsOwn) {
+  data_ = in_files(waves(), {2, 1, 3});
+  for (std::size_t number = 0; const auto& c : cases()) {
+    auto config = small_training();
+    c.set(config);
+    if (config.augmentation.context_noise > 0.0) continue;
+    if (config.privacy.noise_mechanism != privacy::StrategyKind::identity && c.name != "series, three bins, blt")
+      continue;
+    const Threads some(1 + static_cast<int>(number++ % 3));
+    SCOPED_TRACE(c.name);
+    expect_releases(config, "files, " + c.name, 5, c.divisor);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tsdp/base/names.h"
@@ -32,10 +33,16 @@ enum class Trainable {
 };
 constexpr Names<Trainable, 2> names_of(Trainable) { return {{{Trainable::all, "all"}, {Trainable::head, "head"}}}; }
 
+/// What stands in dataset.path for the number of a file, if the series lie in several.
+inline constexpr std::string_view rank_in_path = "{rank}";
+inline constexpr std::int64_t most_files = 4096;
+
 /// Defaults are those of the option table's documentation; options without a default must be given.
 struct Config {
   struct Dataset {
     std::string path;
+    std::optional<std::int64_t>
+        files;   // that {rank} in `path` stands for; none: `auto`, until prepare_data counts them
     std::string format = "auto";     // taken from the file
     std::string frequency = "auto";  // taken from the file
     std::optional<std::string> start;
@@ -57,6 +64,10 @@ struct Config {
     std::int64_t synthetic_seed = 1;
 
     [[nodiscard]] bool is_synthetic() const { return format == "synthetic"; }
+    /// Whether the series lie in several files, each of which one rank reads.
+    [[nodiscard]] bool has_ranks() const { return path.find(rank_in_path) != std::string::npos; }
+    /// The path of one of these files.
+    [[nodiscard]] std::string path_of(std::int64_t file) const;
     [[nodiscard]] bool has_owners() const { return owner_file || owner_column; }
   } dataset;
   struct Model {
@@ -132,6 +143,7 @@ struct Config {
     ExportedWeights checkpoint = ExportedWeights::last;
     double checkpoint_seconds = 10.0;
     std::optional<std::int64_t> memory_mb;
+    bool mask_sums = false;
   } training;
 };
 
@@ -178,6 +190,8 @@ void check_setting(const std::string& where, const std::string& key, const std::
                                               const std::filesystem::path& config_file, const std::string& hint = "");
 /// find_file for dataset.path.
 [[nodiscard]] std::filesystem::path find_data_file(const std::string& path, const std::filesystem::path& config_file);
+/// Whether there is one.
+[[nodiscard]] bool is_data_file(const std::string& path, const std::filesystem::path& config_file);
 
 /// Finds a configuration by name: as given or, if a relative name is not found that way, in these folders of the
 /// project, in order. Throws UsageError naming the places searched.

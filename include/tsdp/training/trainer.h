@@ -19,6 +19,8 @@
 
 namespace tsdp::training {
 
+class Ranks;
+
 /// What a run reports on its progress.
 struct Progress {
   std::uint64_t step;
@@ -44,9 +46,10 @@ class Trainer {
  public:
   /// `run` must be settled from the lengths of `data`, which must outlive the trainer. `forecaster`, if given, is
   /// trained instead of the one that the configuration names: a forecaster of the caller's own, in single precision on
-  /// `device`.
+  /// `device`. `ranks`, if given, of which this must be the first, take part in every step, and must outlive the
+  /// trainer.
   Trainer(mechanism::Settled run, const data::PreparedData& data, at::Device device, RunFolder folder,
-          std::unique_ptr<models::Forecaster> forecaster = nullptr);
+          std::unique_ptr<models::Forecaster> forecaster = nullptr, Ranks* ranks = nullptr);
   ~Trainer();
 
   [[nodiscard]] const Plan& plan() const noexcept;

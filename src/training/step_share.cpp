@@ -1,0 +1,134 @@
+#include "training/step_share.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "training/model_setup.h"
+#include "training/shared_facts.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+
+namespace tsdp::training {
+namespace {
+
+/// What rank 0 says before it sends anything: what to do, and with which step.
+enum class Order : std::int64_t {
+  step,
+  done,
+  interrupted
+};
+
+at::Tensor message(Order order, std::uint64_t step) {
+  return at::tensor({static_cast<std::int64_t>(order), static_cast<std::int64_t>(step)}, at::kLong);
+}
+
+}  // namespace
+
+void add_masks(const at::Tensor& sum, const SecretKey& key, const data::Rank& rank, const std::string& run,
+               std::uint64_t step) {
+  auto* values = reinterpret_cast<std::uint64_t*>(sum.data_ptr<std::int64_t>());
+  const auto count = static_cast<std::size_t>(sum.numel());
+  std::vector<std::uint64_t> mask((count + 7) / 8 * 8);
+  for (std::int64_t other = 1; other < rank.of; ++other) {
+    if (other == rank.number) continue;
+    const auto [low, high] = std::minmax(other, rank.number);
+    const RandomStream stream(key, cat("mask of ranks ", low, " and ", high, " of ", rank.of, ", run with key ", run),
+                              step);
+    stream.blocks(0, mask);
+    for (std::size_t i = 0; i < count; ++i) values[i] = rank.number == low ? values[i] + mask[i] : values[i] - mask[i];
+  }
+}
+
+StepShare::StepShare(models::Forecaster& model, StepEngine& engine, WindowSource& source,
+                     sampling::StructuredSampler& sampler, const data::Shards& shards, Ranks& ranks, bool masks)
+    : model_(model), engine_(engine), source_(source), sampler_(sampler), ranks_(ranks), masks_(masks) {
+  const auto& scheme = sampler.scheme();
+  const auto begins = shards.begins();
+  TORCH_CHECK(begins.back() == scheme.sequences(), "the ranks have told of other series than the scheme draws");
+  begins_.assign(begins.begin() + shards.first, begins.begin() + shards.first + shards.own + 1);
+  for (std::size_t f = 0; f + 1 < begins_.size(); ++f) {
+    // Where coins or bins draw every series, it has places of its own; else a drawn one may have any place.
+    const auto parts = scheme.parts_of_a_series();
+    const bool own_places = scheme.draws_each_series();
+    const auto share = static_cast<double>(begins_[f + 1] - begins_[f]) / static_cast<double>(begins.back());
+    shards_.push_back({own_places ? begins_[f] * parts : 0, own_places ? begins_[f + 1] * parts : scheme.places(),
+                       static_cast<std::int64_t>(std::ceil(share * static_cast<double>(scheme.expected_windows())))});
+  }
+}
+
+at::Tensor StepShare::own_sum(const SecretKey& sampling, std::uint64_t step, StepEngine::Result& result) {
+  const auto drawn = sampler_.draw(sampling, step);
+  if (static_cast<std::int64_t>(drawn.windows.size()) > StepEngine::most_exact_windows)
+    throw Error(ExitCode::failure,
+                cat("a batch of ", drawn.windows.size(), " windows; expected at most ", StepEngine::most_exact_windows,
+                    " where ranks sum it: a smaller "
+                    "sampling.batch_size"));
+  std::vector<data::WindowIndex> windows;
+  std::vector<std::int64_t> places;
+  std::vector<std::int64_t> counts;
+  for (std::size_t f = 0; f < shards_.size(); ++f) {
+    const auto before = windows.size();
+    for (std::size_t w = 0; w < drawn.windows.size(); ++w) {
+      const auto& window = drawn.windows[w];
+      if (window.series < begins_[f] || window.series >= begins_[f + 1]) continue;
+      windows.push_back({window.series - begins_.front(), window.start});
+      places.push_back(drawn.places[w]);
+    }
+    counts.push_back(static_cast<std::int64_t>(windows.size() - before));
+  }
+  return engine_.exact_sum(source_.gather(windows), places, shards_, counts, result);
+}
+
+void StepShare::begin(const std::string& key_print) { static_cast<void>(ranks_.from_first(key_print)); }
+
+StepEngine::Result StepShare::step(const SecretKey& sampling, const SecretKey& noise, std::uint64_t step) {
+  ranks_.take_from_first(message(Order::step, step));
+  ranks_.take_from_first(model_.parameters().values());
+  StepEngine::Result result;
+  const auto sum = own_sum(sampling, step, result);
+  ranks_.add_up_at_first(sum);
+  engine_.finish_exact(sum, noise, step);
+  return result;
+}
+
+void StepShare::end(bool done, std::uint64_t steps) {
+  ranks_.take_from_first(message(done ? Order::done : Order::interrupted, steps));
+}
+
+std::optional<std::uint64_t> StepShare::follow(const SecretKey& shared) {
+  const auto print = ranks_.from_first("");
+  const auto sampling = sampling_key_of(shared, print);
+  for (std::uint64_t next = 0;;) {
+    auto said = message(Order::done, 0);
+    ranks_.take_from_first(said);
+    const auto order = static_cast<Order>(said[0].item<std::int64_t>());
+    const auto step = static_cast<std::uint64_t>(said[1].item<std::int64_t>());
+    if (order == Order::done) return std::nullopt;
+    if (order == Order::interrupted) return step;
+    // Summed again with other weights, a step's masks could be taken off, and its windows would be used twice.
+    if (step < next) throw Error(ExitCode::failure, cat("ranks: rank 0 asks for step ", step, " again"));
+    next = step + 1;
+    ranks_.take_from_first(model_.parameters().values());
+    StepEngine::Result result;
+    const auto sum = own_sum(sampling, step, result);
+    if (masks_) add_masks(sum, *ranks_.mask_key(), ranks_.rank(), print, step);
+    ranks_.add_up_at_first(sum);
+  }
+}
+
+void take_part(const mechanism::Settled& run, const data::PreparedData& data, Ranks& ranks) {
+  const auto& config = run.config;
+  const auto options = at::TensorOptions(at::kCPU).dtype(at::kFloat);
+  const auto model = model_of(config, options);
+  const data::WindowStore windows(data.dataset, model->past_length(), config.dataset.prediction_length);
+  WindowSource source(windows, features_of(*model, data.dataset), options);
+  sampling::StructuredSampler sampler(run.method.scheme());
+  StepEngine::Options exactly;
+  exactly.exact = true;
+  StepEngine engine(*model, run.method, exactly);
+  StepShare share(*model, engine, source, sampler, data.shards.value(), ranks, config.training.mask_sums);
+  if (const auto step = share.follow(shared_sampling_key(config, ranks).value()))
+    throw Error(ExitCode::interrupted, cat("rank 0 was interrupted after step ", *step, "; go on on all ranks"));
+}
+
+}  // namespace tsdp::training
