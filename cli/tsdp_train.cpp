@@ -357,6 +357,9 @@ int train(const Options& asked_for) {
   }
   tsdp::log::info(cat("training in ", folder.root.string(), " on ", device.str(), " from step ", trainer.step()));
   take_steps(trainer, folder, o.common.quiet);
+  if (!ranks.alone())
+    tsdp::log::info(cat("scores and report are of the ", data.dataset.series.size(), " series of rank 0, of ",
+                        data.training_lengths().count(), " that were trained on"));
   release(trainer, data, folder, plan, o.common.json);
   return 0;
 }
