@@ -2,10 +2,12 @@
 // accountant.
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <regex>
+#include <thread>
 
 #include <ATen/Parallel.h>
 
@@ -20,6 +22,7 @@
 #include "sampling/structured_sampler.h"
 #include "step_bench.h"
 #include "timing.h"
+#include "training/ranks.h"
 #include "training/window_source.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
@@ -114,6 +117,49 @@ void bench_durability(Json& rows, double seconds) {
   std::filesystem::remove_all(folder);
 }
 
+/// What ranks exchange in a step: its number, weights from rank 0, sums to rank 0. Ranks on this machine, a thread
+/// each.
+void bench_reduce(Json& rows, double seconds) {
+  using namespace tsdp;
+  using training::Ranks;
+  constexpr std::uint16_t port = 29'517;
+  for (const std::int64_t count : {2, 3, 4}) {
+    const auto here = [&](std::int64_t number) {
+      return Ranks::meet({number, count}, {"127.0.0.1", port},
+                         {std::chrono::seconds(60), false, std::nullopt, std::nullopt});
+    };
+    std::vector<std::thread> others;
+    for (std::int64_t r = 1; r < count; ++r)
+      others.emplace_back([&, r] {
+        auto ranks = here(r);
+        for (;;) {
+          auto parameters = at::zeros({1}, at::kLong);
+          ranks.take_from_first(parameters);
+          const auto d = parameters.item<std::int64_t>();
+          if (d == 0) return;
+          ranks.take_from_first(at::empty({d}));
+          ranks.add_up_at_first(at::ones({d}, at::kLong));
+        }
+      });
+    auto first = here(0);
+    std::vector<Timing> timings;
+    for (const std::int64_t d : {20'000, 100'000, 1'000'000})
+      timings.push_back({cat(d, " parameters"), [&, d] {
+                           first.take_from_first(at::full({1}, d, at::kLong));
+                           first.take_from_first(at::zeros({d}));
+                           first.add_up_at_first(at::ones({d}, at::kLong));
+                         }});
+    time_together(timings, seconds);
+    first.take_from_first(at::zeros({1}, at::kLong));
+    for (auto& other : others) other.join();
+    for (auto& t : timings) {
+      Json row = {{"bench", "reduce"}, {"mode", t.name}, {"ranks", count}};
+      put_times(row, t);
+      rows.push_back(row);
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -127,7 +173,7 @@ int main(int argc, char** argv) {
   int threads = 0;
   double seconds = 3.0;
   app.add_option("--json", json, "File for the results");
-  app.add_option("--only", only, "Regular expression over: step, scaling, sample, account, durability")
+  app.add_option("--only", only, "Regular expression over: step, scaling, sample, account, durability, reduce")
       ->capture_default_str();
   app.add_option("--models", models, "Regular expression over the forecasters, for step and scaling");
   app.add_option("--device", device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
@@ -149,6 +195,7 @@ int main(int argc, char** argv) {
     if (std::regex_search("sample", wanted)) bench_sample(rows, seconds);
     if (std::regex_search("account", wanted)) bench_account(rows, seconds);
     if (std::regex_search("durability", wanted)) bench_durability(rows, seconds);
+    if (std::regex_search("reduce", wanted)) bench_reduce(rows, seconds);
     for (const auto& row : rows) {
       const auto number = [&](const char* key) { return tsdp::rounded(row[key].get<double>(), 4); };
       std::cout << row["bench"].get<std::string>() << " " << row.value("model", "") << " "
@@ -157,7 +204,7 @@ int main(int argc, char** argv) {
         std::cout << ": time grows as " << row["axis"].get<std::string>() << "^" << number("exponent") << "\n";
         continue;
       }
-      for (const char* key : {"batch", "context", "width_factor"})
+      for (const char* key : {"batch", "context", "width_factor", "ranks"})
         if (row.contains(key)) std::cout << ", " << key << " " << row[key].get<std::int64_t>();
       std::cout << ": " << number("median_ms") << " ms (min " << number("min_ms") << ", cpu " << number("cpu_ms")
                 << ")";
