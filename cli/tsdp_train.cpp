@@ -1,6 +1,9 @@
 // tsdp-train: trains a forecaster under differential privacy until the target epsilon would be passed.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <ctime>
 #include <iostream>
 #include <utility>
@@ -284,10 +287,25 @@ void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedD
   tsdp::cli::print_json(out);
 }
 
-/// What is asked for where torchrun has started the ranks again: rank 0 goes on with the run that it had begun.
+/// Tells the agent of torchrun that has started this process, while it lives; empty without one.
+std::string agent() {
+  if (std::getenv("TORCHELASTIC_RESTART_COUNT") == nullptr) return "";
+  const auto stat = std::filesystem::path("/proc") / std::to_string(::getppid()) / "stat";
+  if (!tsdp::is_there(stat)) return "";
+  const auto text = tsdp::read_file(stat);
+  const auto fields = tsdp::split(text.substr(text.rfind(')') + 1), ' ');  // the name before may hold anything
+  constexpr std::size_t start_time = 20;
+  return fields.size() > start_time ? cat(::getppid(), " ", fields[start_time], "\n") : "";
+}
+
+std::filesystem::path agent_file(const tsdp::training::RunFolder& folder) { return folder.priv() / "agent"; }
+
+/// What is asked for where torchrun has started the ranks again: rank 0 goes on with the run that it had begun then. A
+/// run that something else had begun stays one that is there already.
 Options after_restart(Options o, const tsdp::training::Ranks& ranks) {
   if (ranks.restarts() == 0 || !ranks.is_first() || o.output.empty()) return o;
-  if (!tsdp::is_there(tsdp::training::RunFolder{o.output}.checkpoints())) return o;
+  const auto file = agent_file({o.output});
+  if (!tsdp::is_there(file) || agent().empty() || tsdp::read_file(file) != agent()) return o;
   o.resume = std::exchange(o.output, "");
   o.config_name.clear();
   o.budget.clear();
@@ -314,7 +332,14 @@ int train(const Options& asked_for) {
   if (!o.budget.empty() && !asked.privacy.composition)
     asked.privacy.composition = tsdp::privacy::StepComposition::symmetrised;
   auto data = tsdp::training::shared_data(
-      [&](tsdp::data::Rank rank) { return tsdp::data::prepare_data(asked, config_file, false, rank); }, ranks);
+      [&](tsdp::data::Rank rank) {
+        if (!ranks.alone() && ranks.is_first() && o.output.empty() && o.resume.empty() && !o.dry_run && !o.advise)
+          throw tsdp::UsageError(cat("--output: not given, with ", rank.of,
+                                     " ranks, which would begin another run if they are started again; expected a new "
+                                     "folder"));
+        return tsdp::data::prepare_data(asked, config_file, false, rank);
+      },
+      ranks);
   auto settled = tsdp::mechanism::settle(data.config, data.training_lengths(), config_file);
   tsdp::training::require_one_run(settled.config, ranks);
   if (!ranks.is_first()) {
@@ -352,6 +377,8 @@ int train(const Options& asked_for) {
     tsdp::cli::warn_of_shuffling("epsilon", trainer.plan().epsilon);
   if (o.resume.empty()) {
     trainer.begin(o.budget.empty() ? std::nullopt : std::optional<std::filesystem::path>(o.budget));
+    if (const auto started_by = agent(); !started_by.empty())
+      tsdp::write_file_atomically(agent_file(folder), started_by, tsdp::FileAccess::owner);
   } else {
     trainer.resume();
   }

@@ -81,9 +81,9 @@ Json not_covered(const Ledger& ledger) {
   };
   if (ledger.files)
     out.push_back(
-        "whoever operates a rank of this run, or reads what ranks send: they know more than is released; `ranks` "
-        "states "
-        "what holds against them");
+        "whoever operates a rank of this run, or reads what ranks send, which is not encrypted: they know more than is "
+        "released; `ranks` states what holds against operators. Copies among the series of different ranks are not "
+        "looked for");
   if (!ledger.covariates.empty())
     out.push_back(cat("the covariates (", join(ledger.covariates, ", "),
                       "): treated as public, whoever they are about; a column that equals a series is refused"));
@@ -352,10 +352,10 @@ Json ranks_json(const Ledger& ledger, const std::string& but) {
       {"epsilon", epsilon ? Json(*epsilon) : Json(nullptr)},
       {"delta", ledger.cost->delta},
       {"meaning",
-       cat("the guarantee for series of other ranks against whoever operates a rank other than 0, and so knows which "
-           "windows every step uses and sees the weights after it (tsdp docs/proofs/known-batches.md); null: no bound "
-           "is known. Nothing protects them against the operator of rank 0, who sees sums without noise and draws "
-           "the noise",
+       cat("the guarantee for series of other ranks against whoever operates a rank other than 0 as it is meant to be, "
+           "and so knows which windows every step uses and sees the weights after it (tsdp "
+           "docs/proofs/known-batches.md); null: no bound is known. Nothing protects them against the operator of "
+           "rank 0, who sees sums without noise and draws the noise, nor against a rank that sends other sums",
            but)}};
 }
 

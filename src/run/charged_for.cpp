@@ -22,11 +22,12 @@ constexpr std::string_view owners_line = "owners, SHA-256: ";
 constexpr std::string_view coefficients_line = "noise coefficients, SHA-256: ";
 constexpr std::string_view sampling_line = "shared sampling key, print: ";
 
-/// A line for the covariates of the series' own steps, which later ones may follow; none if there are none.
-std::string covariates_text(const data::Dataset& dataset) {
+/// A line for the covariates of the series' own steps, which later ones may follow, or for all of them; none if there
+/// are none.
+std::string covariates_text(const data::Dataset& dataset, bool all_rows = false) {
   const auto& known = dataset.covariates;
   if (known.names.empty()) return {};
-  std::int64_t rows = 0;
+  std::int64_t rows = all_rows ? known.rows() : 0;
   for (const auto& series : dataset.series)
     rows =
         std::max(rows, data::first_row_of(series, dataset).value() + static_cast<std::int64_t>(series.values.size()));
@@ -73,8 +74,8 @@ std::string charged_for(const Config& config, const data::PreparedData& data, co
     std::string digests;
     for (const auto& file : shards->files) digests += file.digest;
     const auto series = sha256(digests);
-    return cat(config_text(config), training_values_line, series, "\n", covariates_text(data.dataset),
-               coefficients_text(config),
+    return cat(config_text(config), training_values_line, series, "\n",
+               covariates_text(data.dataset, /*all_rows=*/true), coefficients_text(config),
                shards->sampling_print.empty() ? "" : cat(sampling_line, shards->sampling_print, "\n"),
                training_series_line, series, "\n", run_line, run, "\n");
   }

@@ -75,7 +75,8 @@ std::string own_address(const std::string& host, const std::string& port, bool p
                            ", a public address; what ranks send is neither encrypted nor authenticated: expected an "
                            "address of a private network, or --public-network"));
   };
-  require_private("the address", addresses->ai_addr);
+  for (const auto* one = addresses.get(); one != nullptr; one = one->ai_next)
+    require_private("the address", one->ai_addr);
   // A datagram socket is connected without sending anything.
   const int socket_here = socket(addresses->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   sockaddr_storage own{};
@@ -111,7 +112,8 @@ Gloo met(const data::Rank& rank, const Ranks::Place& place, const std::string& o
     if (!place.served) of_store.numWorkers = static_cast<std::size_t>(rank.of);
     of_store.timeout = timeout;
     c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::TCPStore>(place.host, of_store);
-    store = c10::make_intrusive<c10d::PrefixStore>(cat("tsdp/attempt_", attempt), store);
+    // An agent's store outlives the ranks; that of rank 0 is new with it.
+    store = c10::make_intrusive<c10d::PrefixStore>(place.served ? cat("tsdp/attempt_", attempt) : "tsdp", store);
     auto of_group = c10d::ProcessGroupGloo::Options::create(timeout);
     of_group->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own));
     return c10::make_intrusive<c10d::ProcessGroupGloo>(store, static_cast<int>(rank.number), static_cast<int>(rank.of),

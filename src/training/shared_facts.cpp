@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
+#include <span>
 
 #include "base/digest.h"
 #include "base/version.h"
 #include "run/charge.h"
+#include "run/environment.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
@@ -21,17 +24,26 @@ using Json = nlohmann::ordered_json;
 /// Tells keys that ranks share apart; "" for none.
 std::string print_of(const std::optional<SecretKey>& key) { return key ? key_print(*key) : ""; }
 
+/// Of all rows of the covariates, which every rank reads from a file of its own.
+std::string digest_of(const data::Covariates& covariates) {
+  Digest out;
+  out.add(std::as_bytes(std::span(covariates.values)));
+  out.add(std::as_bytes(std::span(&covariates.start, 1)));
+  return out.hex();
+}
+
 /// What one rank tells.
 Json facts_of(const data::PreparedData& data, const Ranks& ranks) {
+  const auto key = shared_sampling_key(data.config, ranks);
   Json files = Json::array();
   for (const auto& file : data.shards->files)
-    files.push_back(
-        {{"lengths", file.training_length},
-         {"digest",
-          ranks.sampling_key() ? sha256(cat("tsdp shard ", ranks.sampling_key()->hex(), file.digest)) : file.digest}});
+    files.push_back({{"lengths", file.training_length},
+                     {"digest", key ? sha256(cat("tsdp shard ", key->hex(), file.digest)) : file.digest}});
   return {{"version", version()},
           {"sampling_key", print_of(ranks.sampling_key())},
           {"mask_key", print_of(ranks.mask_key())},
+          {"covariates", digest_of(data.dataset.covariates)},
+          {"environment", environment_of(at::kCPU)},
           {"number_of_files", data.config.dataset.files.value()},
           {"first", data.shards->first},
           {"files", files}};
@@ -39,42 +51,28 @@ Json facts_of(const data::PreparedData& data, const Ranks& ranks) {
 
 Json failure_of(const Error& error) { return {{"error", error.what()}, {"exit", static_cast<int>(error.code())}}; }
 
-/// Throws the first failure among these; else UsageError if they do not fit together.
+/// Throws UsageError unless these facts fit together; Error for the first rank that tells none.
 void require_fit(const std::vector<Json>& facts) {
   std::int64_t next = 0;
+  for (std::size_t r = 0; r < facts.size(); ++r)
+    if (facts[r].contains("refused"))
+      throw Error(static_cast<ExitCode>(facts[r]["refused"].get<int>()),
+                  cat("rank ", r, " has refused its own files or settings; the line that it ended with says why"));
   for (std::size_t r = 0; r < facts.size(); ++r) {
     const auto& here = facts[r];
-    if (here.contains("error"))
-      throw Error(static_cast<ExitCode>(here["exit"].get<int>()),
-                  facts.size() == 1 ? here["error"].get<std::string>()
-                                    : cat("rank ", r, ": ", here["error"].get<std::string>()));
     for (const auto& [key, what] :
          {std::pair{"version", "version of tsdp"}, std::pair{"number_of_files", "dataset.files"},
-          std::pair{"sampling_key", "--sampling-key"}})
+          std::pair{"sampling_key", "--sampling-key"}, std::pair{"covariates", "dataset.covariates.file"}})
       if (here[key] != facts.front()[key])
         throw UsageError(cat(what, ": found ", here[key].dump(), " on rank ", r, " and ", facts.front()[key].dump(),
                              " on rank 0; expected the same on all ranks"));
     if (r > 1 && here["mask_key"] != facts[1]["mask_key"])
       throw UsageError(cat("--mask-key: found another key on rank ", r,
-                           " than on rank 1; expected the same on all ranks "
-                           "but rank 0"));
+                           " than on rank 1; expected the same on all ranks but rank 0"));
     if (here["first"] != next)
       throw UsageError(cat("dataset.files: found other files on rank ", r, " than are its own; start all ranks anew"));
     next += static_cast<std::int64_t>(here["files"].size());
   }
-}
-
-/// What rank 0 makes of all facts, or the failure that it found; sent to all.
-Json merged(const std::vector<std::string>& texts) {
-  try {
-    std::vector<Json> facts;
-    facts.reserve(texts.size());
-    for (const auto& text : texts) facts.push_back(parse_json(text, "a rank's facts"));
-    require_fit(facts);
-    Json files = Json::array();
-    for (const auto& here : facts) files.insert(files.end(), here["files"].begin(), here["files"].end());
-    return {{"files", files}};
-  } catch (const Error& error) { return failure_of(error); }
 }
 
 void throw_failure(const Json& found) {
@@ -82,8 +80,45 @@ void throw_failure(const Json& found) {
     throw Error(static_cast<ExitCode>(found["exit"].get<int>()), found["error"].get<std::string>());
 }
 
-/// `config` without what names files, which may lie elsewhere on every rank, and whose contents are compared or come
-/// from rank 0 alone.
+/// The files of all ranks, each of which told these facts.
+std::vector<data::Shards::File> files_of(const std::vector<Json>& facts) {
+  std::vector<data::Shards::File> out;
+  for (const auto& here : facts)
+    for (const auto& file : here["files"])
+      out.push_back({file["lengths"].get<std::vector<std::int64_t>>(), file["digest"].get<std::string>(),
+                     here["environment"].get<std::string>()});
+  return out;
+}
+
+/// Throws UsageError for what is wrong with the data and options of this rank alone.
+void check_own(const data::PreparedData& data, const Ranks& ranks) {
+  const auto count = ranks.rank().of;
+  const auto& training = data.config.training;
+  if (!data.shards)
+    throw UsageError(cat("dataset.path: found ", data.config.dataset.path, " with ", count, " ranks; expected ",
+                         rank_in_path, " in it, since each rank reads files of its own"));
+  if (!data.config.privacy.enabled)
+    throw UsageError(cat("privacy.enabled: found false with ", count,
+                         " ranks, which add up clipped gradients alone; expected true, or one process"));
+  if (!training.reproducible && !ranks.sampling_key())
+    throw UsageError(cat("--sampling-key: not given, with ", count,
+                         " ranks, which draw the same windows; expected the same file on every rank: openssl rand "
+                         "-hex 32"));
+  if (training.mask_sums && count < 3)
+    throw UsageError(cat("training.mask_sums: found true with ", count,
+                         " ranks, of which rank 0 would know the other's sum; expected three or more"));
+  if (ranks.is_first()) return;
+  if (training.mask_sums != ranks.mask_key().has_value())
+    throw UsageError(cat("--mask-key: ", ranks.mask_key() ? "given" : "not given", " with training.mask_sums ",
+                         ranks.mask_key() ? "false" : "true",
+                         "; expected both, on all ranks but rank 0, with one file that rank 0 has not: openssl rand "
+                         "-hex 32"));
+  if (ranks.mask_key() && ranks.mask_key() == ranks.sampling_key())
+    throw UsageError("--mask-key: found the key of --sampling-key, which rank 0 knows; expected another one");
+}
+
+/// `config` without what names files, which may lie elsewhere on every rank: their contents are compared by themselves,
+/// or those of rank 0 are what counts.
 std::string comparable(Config config) {
   config.dataset.path = "";
   config.dataset.covariates.reset();
@@ -122,43 +157,48 @@ SecretKey read_shared_key(const std::string& option, const std::filesystem::path
 
 data::PreparedData shared_data(const std::function<data::PreparedData(data::Rank)>& read, Ranks& ranks) {
   std::optional<data::PreparedData> data;
+  std::exception_ptr own_failure;
   Json facts;
   try {
     data = read(ranks.rank());
-    if (!data->shards) {
-      if (ranks.alone()) return std::move(*data);
-      throw UsageError(cat("dataset.path: found ", data->config.dataset.path, " with ", ranks.rank().of,
-                           " ranks; expected ", rank_in_path, " in it, since each rank reads files of its own"));
-    }
-    if (!ranks.alone() && !data->config.privacy.enabled)
-      throw UsageError(cat("privacy.enabled: found false with ", ranks.rank().of,
-                           " ranks, which add up clipped gradients alone; expected true, or one process"));
-    if (!ranks.alone() && !data->config.training.reproducible && !ranks.sampling_key())
-      throw UsageError(cat("--sampling-key: not given, with ", ranks.rank().of,
-                           " ranks, which draw the same windows; expected the same file on every rank: "
-                           "openssl rand -hex 32"));
-    if (data->config.training.mask_sums && !ranks.alone() && ranks.rank().of < 3)
-      throw UsageError(cat("training.mask_sums: found true with ", ranks.rank().of,
-                           " ranks, of which rank 0 would know the other's sum; expected three or more"));
-    if (!ranks.is_first() && data->config.training.mask_sums != ranks.mask_key().has_value())
-      throw UsageError(cat("--mask-key: ", ranks.mask_key() ? "given" : "not given", " with training.mask_sums ",
-                           ranks.mask_key() ? "false" : "true",
-                           "; expected both, on all ranks but rank 0, with one file that rank 0 has not: "
-                           "openssl rand -hex 32"));
-    facts = facts_of(*data, ranks);
+    if (!ranks.alone()) check_own(*data, ranks);
+    if (data->shards) facts = facts_of(*data, ranks);
   } catch (const Error& error) {
-    if (ranks.alone()) throw;
-    facts = failure_of(error);
+    own_failure = std::current_exception();
+    facts = {{"refused", static_cast<int>(error.code())}};
   }
-  const auto texts = ranks.gathered(facts.dump());
-  const auto all = parse_json(ranks.from_first(ranks.is_first() ? merged(texts).dump() : ""), "what rank 0 has sent");
-  throw_failure(all);
-  data->shards->files.clear();
-  for (const auto& file : all["files"])
-    data->shards->files.push_back(
-        {file["lengths"].get<std::vector<std::int64_t>>(), file["digest"].get<std::string>()});
-  if (ranks.sampling_key()) data->shards->sampling_print = key_print(*ranks.sampling_key());
+  if (ranks.alone() && own_failure) std::rethrow_exception(own_failure);
+  if (ranks.alone() && !data->shards) return std::move(*data);
+  std::vector<Json> all;
+  for (const auto& text : ranks.gathered(facts.dump())) all.push_back(parse_json(text, "what a rank has sent"));
+  Json verdict = Json::object();
+  if (ranks.is_first()) {
+    try {
+      require_fit(all);
+      verdict["lengths"] = Json::array();
+      for (const auto& file : files_of(all)) verdict["lengths"].push_back(file.training_length);
+    } catch (const Error& error) { verdict = failure_of(error); }
+  }
+  verdict = parse_json(ranks.from_first(verdict.dump()), "what rank 0 has sent");
+  if (own_failure) std::rethrow_exception(own_failure);
+  throw_failure(verdict);
+  auto& shards = *data->shards;
+  if (ranks.is_first()) {
+    shards.files = files_of(all);
+  } else {
+    shards.files.clear();
+    for (const auto& lengths : verdict["lengths"]) shards.files.push_back({lengths.get<std::vector<std::int64_t>>()});
+  }
+  shards.sampling_print = print_of(ranks.sampling_key());
   return std::move(*data);
+}
+
+std::string environment_of_ranks(const std::string& own, const data::Shards& shards) {
+  auto out = own;
+  for (std::size_t f = 0; f < shards.files.size(); ++f)
+    if (const auto& there = shards.files[f].environment; !there.empty() && there != own)
+      out += cat("; file ", f, ": ", there);
+  return out;
 }
 
 void require_one_run(const Config& settled, Ranks& ranks) {

@@ -22,9 +22,14 @@ namespace tsdp::training {
 [[nodiscard]] SecretKey read_shared_key(const std::string& option, const std::filesystem::path& file);
 
 /// The data that `read` reads for this rank, with the lengths of the series of all files. The ranks tell rank 0 the
-/// lengths of their series, and of their values a digest that only those who know the sampling key can compare, so that
-/// a resumed run finds out whether they changed. Throws, on every rank, what any of them found wrong.
+/// lengths of their series, their environment, and of their values a digest that only those who know the sampling key
+/// can compare, so that a resumed run finds out whether any of it changed. Rank 0 passes the lengths on. Throws on
+/// every rank if one finds its own files or settings wrong, whose line, which may quote data, stays there; or if what
+/// the ranks told does not fit.
 [[nodiscard]] data::PreparedData shared_data(const std::function<data::PreparedData(data::Rank)>& read, Ranks& ranks);
+
+/// What the bits of a step depend on if other ranks sum some of the files: `own`, if all of them are alike.
+[[nodiscard]] std::string environment_of_ranks(const std::string& own, const data::Shards& shards);
 
 /// Throws UsageError, on every rank, unless all ranks have settled the same run. What names files may differ.
 void require_one_run(const Config& settled, Ranks& ranks);

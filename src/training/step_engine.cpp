@@ -71,12 +71,8 @@ StepEngine::StepEngine(models::Forecaster& model, const mechanism::TrainingMetho
   clipping_.joined = joins_;
   clipping_.scale = method.scheme().record_scale();
   if (!fixed_windows_) return;
-  if (options_.exact) {  // shards may have any part of the windows
-    clipping_.summed = std::clamp<std::int64_t>(expected_windows_, 1, clipping_.summed);
-    return;
-  }
   // For the largest block: smaller batches are guarded less.
-  const auto count = block_count();
+  const auto count = options_.exact ? blocks_of(expected_windows_) : block_count();
   const auto each = (expected_windows_ + places_ - 1) / places_;
   clipping_.summed = std::clamp<std::int64_t>((places_ + count - 1) / count * each, 1, clipping_.summed);
 }
@@ -134,7 +130,7 @@ dp::Records StepEngine::records_of(std::span<const std::int64_t> places) const {
 std::int64_t StepEngine::piece_size(std::int64_t windows) const {
   if (!is_private()) return chunk_of_a_thread();
   // dp::rounding_guard: a block that coins made too large is summed record by record.
-  const bool too_large = !fixed_windows_ && windows > clipping_.summed;
+  const bool too_large = (options_.exact || !fixed_windows_) && windows > clipping_.summed;
   return too_large ? 1 : std::min(chunk_of_a_thread(), clipping_.summed);
 }
 
@@ -255,18 +251,20 @@ void StepEngine::on_all_threads(const std::function<void(std::int64_t)>& work) c
 namespace {
 
 constexpr int exact_digits = 40;                               // of a clip norm
-constexpr std::int64_t most_exact_parameters = std::int64_t{1} << 32;
+constexpr std::int64_t most_exact_parameters = std::int64_t{1} << 25;
 
 /// The sum of a piece's clipped gradients in whole numbers of `unit` = 2^(⌊log₂ C⌋ − 40), each the nearest one.
 ///
-/// Takes the place of sums in double precision in the proof of dp::rounding_guard. A piece has at most m ≤ 256 windows,
-/// each of norm at most C < 2^41 unit, so |coordinate| ≤ 2^49 unit; what is further out, which no clipped sum is, is
-/// moved to there, which moves no two sums further apart. Additions of whole numbers are exact, since a batch of at
-/// most 2^20 windows sums to below 2^62. The nearest whole number is off by half a unit in every coordinate, so the
-/// rounded sum of a piece that an inserted, removed or replaced record changes moves by at most √d unit ≤ √d 2⁻⁴⁰ C
-/// more than the sum itself; for d ≤ 2^32 parameters that is u C, u = 2⁻²⁴. The whole, at most 2^20 C, is rounded to
-/// double precision once, which is off by 2⁻³³ C. Together less than the 16 u C that the guard leaves for double
-/// precision.
+/// Takes the place of sums in double precision in the proof of dp::rounding_guard, whose blocks are here the windows of
+/// one file at a range of places: which these are is public, and a window has the same place in neighbouring data. (So
+/// it is for batches of fixed size, too, where a window may be replaced by one of another file.) A piece has at most
+/// m = 128 windows, each of norm at most C < 2^41 unit, so |coordinate| ≤ 2^49 unit; what is further out, which no
+/// clipped sum is, is moved to there, which moves no two sums further apart. Additions of whole numbers are exact,
+/// since a batch of at most 2^20 windows sums to below 2^62. A block has at most m pieces, and m + K if a record of K
+/// windows that is inserted makes it too large; the nearest whole number is off by half a unit in every coordinate of
+/// each. So the rounded sum of the block moves by at most (m + ½) √d unit more for an inserted window than the sum
+/// itself: for d ≤ 2^25 parameters by less than 12 u C, u = 2⁻²⁴. The whole, at most 2^20 C, is rounded to double
+/// precision once, which is off by 2⁻³³ C. Together less than the 16 u C that the guard leaves for double precision.
 at::Tensor whole_numbers(const at::Tensor& gradients, double unit) {
   constexpr double most = 0x1p49;
   return gradients.to(at::kDouble).div_(unit).nan_to_num_(0.0, most, -most).round_().clamp_(-most, most).to(at::kLong);
@@ -281,7 +279,7 @@ at::Tensor StepEngine::exact_sum(const models::WindowBatch& batch, std::span<con
   const c10::NoGradGuard no_autograd;
   TORCH_CHECK(is_private() && options_.exact, "only private steps are summed exactly, by an engine made for it");
   const auto count = model_.parameters().trained_count();
-  TORCH_CHECK(count <= most_exact_parameters, "a sum has at most 2^32 parameters");
+  TORCH_CHECK(count <= most_exact_parameters, "a sum of ranks has at most 2^25 parameters");
   const auto records = records_of(places);
   make_room(result, records);
   std::vector<Piece> pieces;
@@ -289,7 +287,7 @@ at::Tensor StepEngine::exact_sum(const models::WindowBatch& batch, std::span<con
   std::int64_t record = 0;
   for (std::size_t s = 0; s < shards.size(); ++s) {
     const auto last = end + windows[s];
-    const auto blocks = fixed_windows_ ? 1 : blocks_of(shards[s].expected_windows);
+    const auto blocks = blocks_of(shards[s].expected_windows);
     const auto in_places = shards[s].last_place - shards[s].first_place;
     for (std::int64_t b = 0; b < blocks; ++b) {
       const auto begin = end;

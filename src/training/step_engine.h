@@ -39,7 +39,7 @@ class StepEngine {
   /// Series whose windows are summed on their own: public.
   struct Shard {
     std::int64_t first_place, last_place;  ///< where its windows may be: from the first to before the last
-    std::int64_t expected_windows;
+    std::int64_t expected_windows;         ///< there
   };
   /// Throws PrivacyError if the method is private and matrix products would round to fewer digits than single precision
   /// has.

@@ -32,8 +32,7 @@ void add_masks(const at::Tensor& sum, const SecretKey& key, const data::Rank& ra
   for (std::int64_t other = 1; other < rank.of; ++other) {
     if (other == rank.number) continue;
     const auto [low, high] = std::minmax(other, rank.number);
-    const RandomStream stream(key, cat("mask of ranks ", low, " and ", high, " of ", rank.of, ", run with key ", run),
-                              step);
+    const RandomStream stream(key, cat("mask of ranks ", low, " and ", high, " of ", rank.of, ", run ", run), step);
     stream.blocks(0, mask);
     for (std::size_t i = 0; i < count; ++i) values[i] = rank.number == low ? values[i] + mask[i] : values[i] - mask[i];
   }
@@ -47,12 +46,17 @@ StepShare::StepShare(models::Forecaster& model, StepEngine& engine, WindowSource
   TORCH_CHECK(begins.back() == scheme.sequences(), "the ranks have told of other series than the scheme draws");
   begins_.assign(begins.begin() + shards.first, begins.begin() + shards.first + shards.own + 1);
   for (std::size_t f = 0; f + 1 < begins_.size(); ++f) {
-    // Where coins or bins draw every series, it has places of its own; else a drawn one may have any place.
+    const auto expected = scheme.expected_windows();
+    // A series that is drawn may have any place, and a file all of the batch.
+    if (!scheme.draws_each_series()) {
+      shards_.push_back({0, scheme.places(), expected});
+      continue;
+    }
+    // Where coins or bins draw every series, it has places of its own.
     const auto parts = scheme.parts_of_a_series();
-    const bool own_places = scheme.draws_each_series();
     const auto share = static_cast<double>(begins_[f + 1] - begins_[f]) / static_cast<double>(begins.back());
-    shards_.push_back({own_places ? begins_[f] * parts : 0, own_places ? begins_[f + 1] * parts : scheme.places(),
-                       static_cast<std::int64_t>(std::ceil(share * static_cast<double>(scheme.expected_windows())))});
+    shards_.push_back({begins_[f] * parts, begins_[f + 1] * parts,
+                       static_cast<std::int64_t>(std::ceil(share * static_cast<double>(expected)))});
   }
 }
 
@@ -79,7 +83,9 @@ at::Tensor StepShare::own_sum(const SecretKey& sampling, std::uint64_t step, Ste
   return engine_.exact_sum(source_.gather(windows), places, shards_, counts, result);
 }
 
-void StepShare::begin(const std::string& key_print) { static_cast<void>(ranks_.from_first(key_print)); }
+void StepShare::begin(const std::string& key_print, const std::string& run) {
+  static_cast<void>(ranks_.from_first(cat(key_print, " ", run)));
+}
 
 StepEngine::Result StepShare::step(const SecretKey& sampling, const SecretKey& noise, std::uint64_t step) {
   ranks_.take_from_first(message(Order::step, step));
@@ -96,8 +102,8 @@ void StepShare::end(bool done, std::uint64_t steps) {
 }
 
 std::optional<std::uint64_t> StepShare::follow(const SecretKey& shared) {
-  const auto print = ranks_.from_first("");
-  const auto sampling = sampling_key_of(shared, print);
+  const auto run = ranks_.from_first("");
+  const auto sampling = sampling_key_of(shared, run.substr(0, run.find(' ')));
   for (std::uint64_t next = 0;;) {
     auto said = message(Order::done, 0);
     ranks_.take_from_first(said);
@@ -111,7 +117,7 @@ std::optional<std::uint64_t> StepShare::follow(const SecretKey& shared) {
     ranks_.take_from_first(model_.parameters().values());
     StepEngine::Result result;
     const auto sum = own_sum(sampling, step, result);
-    if (masks_) add_masks(sum, *ranks_.mask_key(), ranks_.rank(), print, step);
+    if (masks_) add_masks(sum, *ranks_.mask_key(), ranks_.rank(), run, step);
     ranks_.add_up_at_first(sum);
   }
 }

@@ -14,10 +14,11 @@ namespace tsdp::training {
 
 /// Adds to `sum`, modulo 2^64, what hides it from rank 0: for each other rank but 0 a stream of `key`, which these
 /// share, of this pair and this step. One of the two adds it and the other takes it off, so the masks of all ranks add
-/// up to 0. `run`: the print of the key of the noise, so that no run has another's masks.
+/// up to 0. `run`: of the run and of the key of its noise, so that no run has another's masks.
 ///
-/// Whoever does not know `key` sees W − 2 uniform sums and the sum of all. It holds as long as no step is summed twice
-/// with other weights: rank 0 is trusted to follow the protocol.
+/// Whoever does not know `key` sees W − 2 uniform sums, and the sum of all: that of one rank where the others have no
+/// window in the step. It holds as long as no step is summed twice with other weights: rank 0 is trusted to follow the
+/// protocol.
 void add_masks(const at::Tensor& sum, const SecretKey& key, const data::Rank& rank, const std::string& run,
                std::uint64_t step);
 
@@ -32,8 +33,9 @@ class StepShare {
   StepShare(models::Forecaster& model, StepEngine& engine, WindowSource& source, sampling::StructuredSampler& sampler,
             const data::Shards& shards, Ranks& ranks, bool masks = false);
 
-  /// On rank 0: tells the others which windows are drawn from now on, by the print of the key of the noise.
-  void begin(const std::string& key_print);
+  /// On rank 0: tells the others which windows are drawn from now on, by the print of the key of the noise; and the
+  /// run, which no other has masks of.
+  void begin(const std::string& key_print, const std::string& run);
   /// On rank 0: takes step `step`. The result is of its own windows.
   StepEngine::Result step(const SecretKey& sampling, const SecretKey& noise, std::uint64_t step);
   /// On rank 0: lets the others go after `steps` steps. `done`: the plan is.

@@ -230,6 +230,7 @@ Trainer::Run::Run(mechanism::Settled run, const data::PreparedData& data, at::De
   model_->keep_networks(networks_of(config_, networks_));
   if (!method_.scheme().has_noise_on_data() && !share_) replayed_ = ReplayedStep::of(engine_, *model_, source_);
   environment_ = environment_of(device, repeats());
+  if (share_) environment_ = environment_of_ranks(environment_, *data.shards);
   // The accounting covers what a window reads.
   if (model_->past_length() > method_.scheme().parameters().context_length)
     throw PrivacyError(cat("model ", model_->name(), " reads ", model_->past_length(), " past steps; only ",
@@ -521,7 +522,7 @@ bool Trainer::Run::train(const TrainOptions& options) {
   const auto asked_to_stop = [&] {
     return (options.stop != nullptr && options.stop->load()) || step_ - session.first_step >= options.most_steps;
   };
-  if (share_) share_->begin(key_print_);
+  if (share_) share_->begin(key_print_, store_.run());
   while (step_ < plan_.steps && !asked_to_stop()) {
     charge_ahead(session);
     const auto result = take();

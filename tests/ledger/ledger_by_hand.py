@@ -619,8 +619,8 @@ class Derivation:
             return
         steps = self.planned if self.ledger["state"] == "running" else self.charged
         once_an_epoch = self.top in ("deterministic", "shuffled", "balls_in_bins")
-        times = -(-steps // self.steps_per_epoch) if once_an_epoch else steps
-        moved = 1 if self.whole else 2 * self.per_series
+        times = -(-steps // (self.steps_per_epoch if once_an_epoch else self.groups))
+        moved = (2 if self.option("sampling.largest_batch") else 1) if self.whole else 2 * self.per_series
         expected = gaussian(moved * math.sqrt(times), float(self.option("privacy.noise_multiplier"))).epsilon(found["delta"])[0]
         self.require("ranks.epsilon", expected * (1 - 1e-6) <= found["epsilon"] <= expected * 1.01, f"found {found['epsilon']}; {expected} follows")
         self.require("not_covered", "operates a rank" in " ".join(self.ledger["not_covered"]), "nothing is said of those who operate ranks")

@@ -143,7 +143,7 @@ TEST_F(RanksOfARun, OthersAreToldOfReleasesAlone) {
   config.training.reproducible = false;
   std::vector<at::Tensor> released;
   std::vector<at::Tensor> told;
-  std::string print, print_of_ledger;
+  std::string print, run_of_ledger;
   std::function<void(Ranks&)> work = [&](Ranks& here) {
     const auto data = files_of(here.rank(), counts);
     const auto run = settled(config, data);
@@ -154,7 +154,8 @@ TEST_F(RanksOfARun, OthersAreToldOfReleasesAlone) {
       trainer.run({.most_steps = 5, .after_step = [&](std::uint64_t) {
                      released.push_back(trainer.model().parameters().values().clone());
                    }});
-      print_of_ledger = trainer.current_ledger(mechanism::RunState::running).run.key_print;
+      const auto of = trainer.current_ledger(mechanism::RunState::running).run;
+      run_of_ledger = of.key_print + " " + of.id;
       return;
     }
     print = here.from_first("");
@@ -170,7 +171,7 @@ TEST_F(RanksOfARun, OthersAreToldOfReleasesAlone) {
     }
   };
   EXPECT_EQ(together(2, work), std::vector<std::string>(2));
-  EXPECT_EQ(print, print_of_ledger);
+  EXPECT_EQ(print, run_of_ledger);
   ASSERT_EQ(told.size(), 5U);
   for (std::size_t i = 0; i < told.size(); ++i) EXPECT_TRUE(at::equal(told[i], released[i])) << i;
 }
@@ -184,7 +185,7 @@ at::Tensor sent_by_rank_1(const Config& config, std::int64_t count, const at::Te
       take_part(settled(config, data), data, here);
       return;
     }
-    static_cast<void>(here.from_first("print of a key"));
+    static_cast<void>(here.from_first("print run"));
     auto order = at::zeros({2}, at::kLong);
     here.take_from_first(order);
     auto values = weights.clone();
@@ -218,7 +219,7 @@ TEST_F(RanksOfARun, ASumIsThatOfItsOwnWindowsAndHiddenByMasks) {
   const data::WindowStore store(data.dataset, model->past_length(), 4);
   WindowSource source(store, features_of(*model, data.dataset), type);
   sampling::StructuredSampler sampler(run.method.scheme());
-  const auto drawn = sampler.draw(sampling_key_of(shared, "print of a key"), 0);
+  const auto drawn = sampler.draw(sampling_key_of(shared, "print"), 0);
   const auto begins = data.shards->begins();
   std::vector<data::WindowIndex> windows;
   std::vector<std::int64_t> places;
@@ -242,9 +243,43 @@ TEST_F(RanksOfARun, ASumIsThatOfItsOwnWindowsAndHiddenByMasks) {
   EXPECT_GT(masked.abs().to(at::kDouble).median().item<double>(), 0x1p60);
   const auto taken_off = masked.clone();
   const auto mask_of_2 = at::zeros_like(masked);
-  add_masks(mask_of_2, of_masks, {2, 3}, "print of a key", 0);
+  add_masks(mask_of_2, of_masks, {2, 3}, "print run", 0);
   add_modulo(taken_off, mask_of_2);
   EXPECT_TRUE(at::equal(taken_off, plain));
+}
+
+// A window's place decides what it is summed with, in batches of fixed size, too: one more window in a file, where
+// another file had it, changes how the windows of its own range of places are rounded, and of no others.
+TEST(ExactSums, WindowsOfOtherPlacesAreRoundedAlike) {
+  constexpr std::int64_t windows = 300;  // in three ranges of places
+  constexpr std::int64_t range = 100;
+  const auto data = waves();
+  const auto model = model_of(small_training(), at::kFloat);
+  RandomStream initial(SecretKey::from_seed(1), "weights", 0);
+  model->initialise(initial);
+  const data::WindowStore store(data.dataset, model->past_length(), 4);
+  WindowSource source(store, features_of(*model, data.dataset), at::kFloat);
+  StepEngine::Options exactly;
+  exactly.exact = true;
+  StepEngine engine(*model, method_of_batch(windows, true, {privacy::ClippingKind::flat, 0.1}), exactly);
+  const StepEngine::Shard all{0, windows, windows};
+  const auto sum = [&](std::int64_t begin, std::int64_t end, std::int64_t without) {
+    std::vector<data::WindowIndex> drawn;
+    std::vector<std::int64_t> places;
+    for (auto p = begin; p < end; ++p) {
+      if (p == without) continue;
+      drawn.push_back({p % 6, 20 + (7 * p) % 150});
+      places.push_back(p);
+    }
+    StepEngine::Result result;
+    const std::vector<std::int64_t> count = {static_cast<std::int64_t>(drawn.size())};
+    return engine.exact_sum(source.gather(drawn), places, {&all, 1}, count, result);
+  };
+  for (const std::int64_t place : {0, 55, 99}) {
+    const auto in_all = sum(0, windows, -1) - sum(0, windows, place);
+    EXPECT_TRUE(at::equal(in_all, sum(0, range, -1) - sum(0, range, place))) << place;
+    EXPECT_GT(in_all.abs().sum().item<std::int64_t>(), 0);
+  }
 }
 
 TEST(Masks, AddUpToNothingAndAreAnotherForEveryStepRunAndPair) {
@@ -318,6 +353,7 @@ std::vector<std::string> facts_of(std::int64_t count, const std::function<void(d
         require_one_run(config, here);
         EXPECT_EQ(data.training_lengths().count(), 6);
         EXPECT_EQ(data.shards->files.size(), 4U);
+        for (const auto& file : data.shards->files) EXPECT_EQ(file.digest.empty(), !here.is_first());
       },
       options);
 }
@@ -328,27 +364,23 @@ TEST(RanksFacts, AreSharedAndHaveToFit) {
   const auto all_say = [](const std::vector<std::string>& said, const std::string& what) {
     for (const auto& text : said) EXPECT_EQ(text, what);
   };
-  all_say(facts_of(3,
-                   [](data::Rank rank, data::PreparedData&) {
-                     if (rank.number == 2) throw DataError("site2.csv: no such file");
-                   }),
-          "rank 2: site2.csv: no such file");
-  all_say(
-      facts_of(2,
-               [](data::Rank rank, data::PreparedData& data) {
-                 if (rank.number == 1) data.config.privacy.target_epsilon = 2.0;
+  // What is wrong with a rank's own files may quote them, and stays there.
+  EXPECT_EQ(
+      facts_of(3,
+               [](data::Rank rank, data::PreparedData&) {
+                 if (rank.number == 2) throw DataError("site2.csv:7: found 3.14 and 3.15");
                }),
-      "the configuration: found 'target_epsilon: 2' on rank 1 and 'target_epsilon: 50' on rank 0; expected the same "
-      "on all ranks");
+      (std::vector<std::string>{"rank 2 has refused its own files or settings; the line that it ended with says why",
+                                "rank 2 has refused its own files or settings; the line that it ended with says why",
+                                "site2.csv:7: found 3.14 and 3.15"}));
   all_say(facts_of(2,
                    [](data::Rank rank, data::PreparedData& data) {
                      if (rank.number == 1) data.config.dataset.files = 5;
                    }),
           "dataset.files: found 5 on rank 1 and 4 on rank 0; expected the same on all ranks");
-  all_say(
-      facts_of(2, [](data::Rank, data::PreparedData& data) { data.config.privacy.enabled = false; }),
-      "rank 0: privacy.enabled: found false with 2 ranks, which add up clipped gradients alone; expected true, or one "
-      "process");
+  all_say(facts_of(2, [](data::Rank, data::PreparedData& data) { data.config.privacy.enabled = false; }),
+          "privacy.enabled: found false with 2 ranks, which add up clipped gradients alone; expected true, or one "
+          "process");
   const auto other_key = facts_of(
       2, [](data::Rank, data::PreparedData&) {},
       [](data::Rank rank, Ranks::Options& options) {
@@ -383,6 +415,16 @@ TEST(RanksFacts, DigestsAreKeyed) {
   ASSERT_EQ(sent.size(), 2U);
   EXPECT_NE(sent[0], sent[1]);
   EXPECT_NE(sent[0], "3");
+}
+
+TEST(RanksFacts, EnvironmentsOfAllRanksCount) {
+  data::Shards shards;
+  shards.files = {{{10}, "", "a"}, {{10}, "", "a"}};
+  EXPECT_EQ(environment_of_ranks("a", shards), "a");
+  shards.files[1].environment = "b";
+  EXPECT_EQ(environment_of_ranks("a", shards), "a; file 1: b");
+  shards.files[1].environment.clear();  // read here
+  EXPECT_EQ(environment_of_ranks("a", shards), "a");
 }
 
 TEST(SamplingKey, TellsNothingOfWhatRanksShareAndIsAnotherForEveryKeyOfNoise) {

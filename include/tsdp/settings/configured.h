@@ -38,7 +38,8 @@ struct Rank {
 struct Shards {
   struct File {
     std::vector<std::int64_t> training_length;  ///< of its series
-    std::string digest = {};  ///< of their training values, lengths and start times
+    std::string digest = {};  ///< of their training values, lengths and start times; of other ranks' files on rank 0
+    std::string environment = {};  ///< of the rank that sums it, on rank 0; empty: this process
   };
   std::vector<File> files;
   std::int64_t first = 0, own = 0;  ///< the first of the files read here, and how many there are
