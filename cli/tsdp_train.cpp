@@ -60,15 +60,19 @@ std::string path_for_run(const std::string& given, const std::filesystem::path& 
 /// The same of a path with {rank}, of which file number `file` is here.
 std::string pattern_for_run(const tsdp::Config::Dataset& dataset, std::int64_t file,
                             const std::filesystem::path& config_file, const std::filesystem::path& run) {
+  namespace fs = std::filesystem;
   const auto one = dataset.path_of(file);
   const auto found = tsdp::find_data_file(one, config_file);
   if (path_for_run(one, found, run) == one) return dataset.path;
-  // The folder that `one` is relative to.
-  auto folder = std::filesystem::absolute(found).lexically_normal().string();
-  const auto end = std::filesystem::path(one).lexically_normal().string();
-  if (!folder.ends_with(end)) return std::filesystem::absolute(dataset.path).string();
-  folder.resize(folder.size() - end.size());
-  return (std::filesystem::path(folder) / dataset.path).lexically_normal().string();
+  for (const auto& folder : {fs::current_path(), fs::absolute(config_file).parent_path()}) {
+    std::error_code ignored;
+    if (fs::equivalent(folder / one, found, ignored))
+      return (folder / dataset.path)
+          .lexically_normal()
+          .lexically_relative(fs::absolute(run).lexically_normal())
+          .string();
+  }
+  return fs::absolute(dataset.path).string();
 }
 
 /// Names the run's files so in `config`. `first_file`: of those that {rank} stands for.
@@ -111,7 +115,7 @@ struct Options {
   std::vector<std::string> set;
   std::optional<std::string> device_name;
   std::optional<int> threads;  ///< none: all cores, or those of the run that is resumed
-  std::string sampling_key, mask_key;
+  std::optional<std::string> sampling_key, mask_key;
   int rank_timeout = 300;
   bool public_network = false;
   bool dry_run = false;
@@ -215,8 +219,8 @@ tsdp::training::Ranks ranks_of(const Options& o) {
   tsdp::training::Ranks::Options options;
   options.timeout = std::chrono::seconds(o.rank_timeout);
   options.public_network = o.public_network;
-  if (!o.sampling_key.empty()) options.sampling_key = tsdp::training::read_shared_key("--sampling-key", o.sampling_key);
-  if (!o.mask_key.empty()) options.mask_key = tsdp::training::read_shared_key("--mask-key", o.mask_key);
+  if (o.sampling_key) options.sampling_key = tsdp::training::read_shared_key("--sampling-key", *o.sampling_key);
+  if (o.mask_key) options.mask_key = tsdp::training::read_shared_key("--mask-key", *o.mask_key);
   return tsdp::training::Ranks::from_environment(std::move(options));
 }
 
@@ -313,6 +317,25 @@ Options after_restart(Options o, const tsdp::training::Ranks& ranks) {
   return o;
 }
 
+/// Tells the other ranks, while it lives, that no run was begun.
+class NotBegun {
+ public:
+  explicit NotBegun(tsdp::training::Ranks& ranks) : ranks_(&ranks) {}
+  ~NotBegun() {
+    if (ranks_ == nullptr) return;
+    try {
+      tsdp::training::StepShare::give_up(*ranks_);
+    } catch (const std::exception&) {  // they have ended, too
+    }
+  }
+  NotBegun(const NotBegun&) = delete;
+  NotBegun& operator=(const NotBegun&) = delete;
+  void begun() { ranks_ = nullptr; }
+
+ private:
+  tsdp::training::Ranks* ranks_;
+};
+
 int train(const Options& asked_for) {
   if (!asked_for.help_options.empty()) {
     std::cout << (asked_for.help_options == "markdown" ? tsdp::options_reference() : tsdp::options_help());
@@ -341,8 +364,10 @@ int train(const Options& asked_for) {
       },
       ranks);
   auto settled = tsdp::mechanism::settle(data.config, data.training_lengths(), config_file);
-  tsdp::training::require_one_run(settled.config, ranks);
+  tsdp::training::require_one_run(settled.config, o.dry_run ? "a plan" : o.advise ? "advice" : "training", ranks);
   if (!ranks.is_first()) {
+    // Rank 0 ends all ranks after a step; torchrun passes on what asks for that.
+    static_cast<void>(tsdp::cli::stop_on_signals());
     if (!o.dry_run && !o.advise) tsdp::training::take_part(settled, data, ranks);
     return 0;
   }
@@ -350,6 +375,8 @@ int train(const Options& asked_for) {
     advise(o, std::move(settled), data, config_file, device);
     return 0;
   }
+  std::optional<NotBegun> not_begun;
+  if (!o.dry_run) not_begun.emplace(ranks);
   auto& config = settled.config;
   if (o.resume.empty()) name_files_for_run(config, data.shards ? data.shards->first : 0, config_file, folder.root);
   // Before a plan is made for something the run was not charged for.
@@ -382,6 +409,7 @@ int train(const Options& asked_for) {
   } else {
     trainer.resume();
   }
+  not_begun->begun();
   tsdp::log::info(cat("training in ", folder.root.string(), " on ", device.str(), " from step ", trainer.step()));
   take_steps(trainer, folder, o.common.quiet);
   if (!ranks.alone())

@@ -209,10 +209,13 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
   const auto add = [&](const char* what, const std::string& value) { out.emplace_back(what, value); };
   const auto& lengths = s.data.split.training_length;
   const auto [shortest, longest] = std::minmax_element(lengths.begin(), lengths.end());
-  add("Data", cat(s.data.dataset.name, ": ", s.data.dataset.series.size(), " series",
-                  owners ? cat(" of ", scheme.sequences(), " owners") : std::string(), ", one value each ",
-                  c.dataset.frequency, "; trained on ",
-                  *shortest == *longest ? cat(*shortest) : cat(*shortest, " to ", *longest), " values of each"));
+  add("Data",
+      cat(s.data.dataset.name, ": ", s.data.dataset.series.size(), " series",
+          owners ? cat(" of ", scheme.sequences(), " owners") : std::string(), ", one value each ", c.dataset.frequency,
+          "; trained on ", *shortest == *longest ? cat(*shortest) : cat(*shortest, " to ", *longest), " values of each",
+          scheme.sequences() == static_cast<std::int64_t>(lengths.size()) || owners
+              ? std::string()
+              : cat("; these are rank 0's own, of ", scheme.sequences(), " that were trained on")));
   add("Windows scored",
       cat(s.scores.model.windows(), " (", s.windows, "), ", c.dataset.prediction_length, " steps each"));
   add("Model", cat(c.model.name, ", ", s.metadata.model.value("parameters", std::int64_t{0}), " parameters; reads ",

@@ -494,15 +494,7 @@ std::vector<std::int64_t> usual_lags(std::int64_t season) {
 /// What series in several files, each of which one rank reads, cannot be combined with.
 void check_ranks(const std::string& where, const Config& c) {
   const auto& path = c.dataset.path;
-  if (!c.dataset.has_ranks()) {
-    if (c.dataset.files)
-      throw UsageError(cat(where, "dataset.files: found ", *c.dataset.files, " with dataset.path ", path,
-                           ", which is one file; expected auto, or ", rank_in_path, " in the path"));
-    if (c.training.mask_sums)
-      throw UsageError(cat(where, "training.mask_sums: found true with dataset.path ", path,
-                           ", which one process reads; expected false, or ", rank_in_path, " in the path"));
-    return;
-  }
+  if (!c.dataset.has_ranks()) return;
   const auto refuse_if = [&](bool found, const std::string& key, const std::string& what) {
     if (found) throw UsageError(cat(where, key, " with dataset.path ", path, ", whose files", what));
   };

@@ -116,6 +116,11 @@ Shards own_files(Config& config, const std::filesystem::path& config_file, const
   if (!d.files) {
     std::int64_t count = 1;  // without the first one, reading says so
     while (count < most_files && is_data_file(d.path_of(count), config_file)) ++count;
+    constexpr std::int64_t looked_at = 8;  // beyond the last one
+    for (auto later = count + 1; later <= count + looked_at; ++later)
+      if (is_data_file(d.path_of(later), config_file))
+        throw DataError(cat(config_file.string(), ": dataset.path: found ", d.path_of(later), ", and no ",
+                            d.path_of(count), "; expected files without a gap, or dataset.files"));
     d.files = count;
   }
   if (*d.files < rank.of)

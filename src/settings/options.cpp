@@ -81,9 +81,10 @@ const std::vector<Option>& option_table() {
        "format synthetic the family: 10_minutes, hourly, daily, business_daily, weekly, monthly. {rank} in it stands "
        "for "
        "0, 1, …: the series lie in several files, each of which one rank reads (docs/distributed.md)."},
-      {"dataset.files", false, OptionalInteger{AT(dataset.files), {1, most_files}, "auto"},
-       "How many files {rank} in dataset.path stands for. auto: as many as there are ranks; of one process, as many as "
-       "are there."},
+      {"dataset.files", false, OptionalInteger{AT(dataset.files), {1, most_files}, "auto", "auto"},
+       "How many files {rank} in dataset.path stands for; not used without it. auto: as many as there are ranks; of "
+       "one "
+       "process, as many as are there."},
       {"dataset.format", false,
        choice(AT(dataset.format), {"auto", "lstnet", "tsf", "csv", "csv_long", "jsonl", "synthetic"}),
        "auto: by the file's name and header; lstnet: text, a row a time step, a column a series; tsf: Monash; csv: "

@@ -40,11 +40,12 @@ std::int64_t whole_variable(const char* name, std::int64_t least, std::int64_t m
   return value;
 }
 
-/// Whether an address is of this machine or of a private network (RFC 1918, 4193, 3927, 4291).
+/// Whether an address is of this machine or of a private network (RFC 1918, 4193, 3927, 4291, 6598).
 bool is_private(const sockaddr* address) {
   if (address->sa_family == AF_INET) {
     const auto ip = ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr);
-    return (ip >> 24) == 127 || (ip >> 24) == 10 || (ip >> 20) == 0xac1 || (ip >> 16) == 0xc0a8 || (ip >> 16) == 0xa9fe;
+    return (ip >> 24) == 127 || (ip >> 24) == 10 || (ip >> 20) == 0xac1 || (ip >> 16) == 0xc0a8 ||
+           (ip >> 16) == 0xa9fe || (ip >> 22) == 0x191;  // 100.64.0.0/10, as private networks over others have it
   }
   const auto& ip = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
   const bool is_unique_local = (ip.s6_addr[0] & 0xfe) == 0xfc;
@@ -200,7 +201,12 @@ int Ranks::restarts() {
 }
 
 Ranks Ranks::from_environment(Options options) {
-  if (!variable("WORLD_SIZE")) return meet({}, {}, std::move(options));
+  if (!variable("WORLD_SIZE")) {
+    if (const auto rank = variable("RANK"))
+      throw UsageError(cat("WORLD_SIZE: not set, with RANK ", *rank,
+                           "; expected RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun sets them, or none"));
+    return meet({}, {}, std::move(options));
+  }
   data::Rank rank;
   rank.of = whole_variable("WORLD_SIZE", 1, most_files);
   rank.number = whole_variable("RANK", 0, rank.of - 1);

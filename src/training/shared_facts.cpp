@@ -75,6 +75,15 @@ void require_fit(const std::vector<Json>& facts) {
   }
 }
 
+/// Throws DataError if two files hold the same: one process would find out, too.
+void require_different_files(const std::vector<data::Shards::File>& files) {
+  for (std::size_t f = 0; f < files.size(); ++f)
+    for (std::size_t earlier = 0; earlier < f; ++earlier)
+      if (files[earlier].digest == files[f].digest)
+        throw DataError(cat("dataset.path: found the same series in the files ", earlier, " and ", f,
+                            ", which would be trained on twice; expected other ones"));
+}
+
 void throw_failure(const Json& found) {
   if (found.contains("error"))
     throw Error(static_cast<ExitCode>(found["exit"].get<int>()), found["error"].get<std::string>());
@@ -147,7 +156,9 @@ SecretKey read_shared_key(const std::string& option, const std::filesystem::path
   if (S_ISREG(status.st_mode) && (status.st_mode & 0077) != 0)
     throw UsageError(
         cat(where, ": others may read it; expected a file for its owner alone: chmod 600 ", file.string()));
-  const auto text = std::string(trimmed(read_file(file)));
+  if (!S_ISREG(status.st_mode)) throw UsageError(cat(where, ": is no file of its own; expected one with 64 digits"));
+  auto text = std::string(trimmed(read_file(file)));
+  for (auto& c : text) c = c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
   try {
     return SecretKey::from_hex(text);
   } catch (const DataError&) {  // whose text would show the key
@@ -175,6 +186,7 @@ data::PreparedData shared_data(const std::function<data::PreparedData(data::Rank
   if (ranks.is_first()) {
     try {
       require_fit(all);
+      require_different_files(files_of(all));
       verdict["lengths"] = Json::array();
       for (const auto& file : files_of(all)) verdict["lengths"].push_back(file.training_length);
     } catch (const Error& error) { verdict = failure_of(error); }
@@ -201,9 +213,9 @@ std::string environment_of_ranks(const std::string& own, const data::Shards& sha
   return out;
 }
 
-void require_one_run(const Config& settled, Ranks& ranks) {
+void require_one_run(const Config& settled, const std::string& purpose, Ranks& ranks) {
   if (ranks.alone()) return;
-  const auto texts = ranks.gathered(comparable(settled));
+  const auto texts = ranks.gathered(cat(comparable(settled), "what is asked for: ", purpose, "\n"));
   Json verdict = Json::object();
   for (std::size_t r = 1; r < texts.size() && verdict.empty(); ++r) {
     const auto here = split(texts[r], '\n');

@@ -31,7 +31,8 @@ namespace tsdp::training {
 /// What the bits of a step depend on if other ranks sum some of the files: `own`, if all of them are alike.
 [[nodiscard]] std::string environment_of_ranks(const std::string& own, const data::Shards& shards);
 
-/// Throws UsageError, on every rank, unless all ranks have settled the same run. What names files may differ.
-void require_one_run(const Config& settled, Ranks& ranks);
+/// Throws UsageError, on every rank, unless all ranks have settled the same run, for the same purpose. What names files
+/// may differ.
+void require_one_run(const Config& settled, const std::string& purpose, Ranks& ranks);
 
 }  // namespace tsdp::training

@@ -103,6 +103,7 @@ void StepShare::end(bool done, std::uint64_t steps) {
 
 std::optional<std::uint64_t> StepShare::follow(const SecretKey& shared) {
   const auto run = ranks_.from_first("");
+  if (run.empty()) throw Error(ExitCode::failure, "rank 0 has not begun the run; the line that it ended with says why");
   const auto sampling = sampling_key_of(shared, run.substr(0, run.find(' ')));
   for (std::uint64_t next = 0;;) {
     auto said = message(Order::done, 0);
@@ -134,7 +135,8 @@ void take_part(const mechanism::Settled& run, const data::PreparedData& data, Ra
   StepEngine engine(*model, run.method, exactly);
   StepShare share(*model, engine, source, sampler, data.shards.value(), ranks, config.training.mask_sums);
   if (const auto step = share.follow(shared_sampling_key(config, ranks).value()))
-    throw Error(ExitCode::interrupted, cat("rank 0 was interrupted after step ", *step, "; go on on all ranks"));
+    throw Error(ExitCode::interrupted,
+                cat("rank 0 was interrupted after step ", *step, "; go on with rank 0's --resume, and here as before"));
 }
 
 }  // namespace tsdp::training

@@ -38,6 +38,8 @@ class StepShare {
   void begin(const std::string& key_print, const std::string& run);
   /// On rank 0: takes step `step`. The result is of its own windows.
   StepEngine::Result step(const SecretKey& sampling, const SecretKey& noise, std::uint64_t step);
+  /// On rank 0, in place of `begin`: lets the others know that there is no run.
+  static void give_up(Ranks& ranks) { static_cast<void>(ranks.from_first("")); }
   /// On rank 0: lets the others go after `steps` steps. `done`: the plan is.
   void end(bool done, std::uint64_t steps);
   /// On any other rank: takes part in all steps until rank 0 ends. `shared` is what the ranks share. Returns the number

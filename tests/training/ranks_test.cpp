@@ -92,7 +92,8 @@ class RanksOfARun : public TrainingFixture {
     const auto said = together(ranks, work);
     EXPECT_EQ(said.front(), "");
     for (std::size_t r = 1; r < said.size(); ++r)
-      EXPECT_EQ(said[r], "rank 0 was interrupted after step " + std::to_string(steps) + "; go on on all ranks");
+      EXPECT_EQ(said[r], "rank 0 was interrupted after step " + std::to_string(steps) +
+                             "; go on with rank 0's --resume, and here as before");
     return out;
   }
 
@@ -331,8 +332,10 @@ TEST_F(RanksOfARun, NoStepIsSummedTwice) {
 }
 
 /// What all ranks say of data and options that do not fit together.
-std::vector<std::string> facts_of(std::int64_t count, const std::function<void(data::Rank, data::PreparedData&)>& set,
-                                  const std::function<void(data::Rank, Ranks::Options&)>& options = nullptr) {
+std::vector<std::string> facts_of(
+    std::int64_t count, const std::function<void(data::Rank, data::PreparedData&)>& set,
+    const std::function<void(data::Rank, Ranks::Options&)>& options = nullptr,
+    const std::function<std::string(data::Rank)>& purpose_of = [](data::Rank) { return "training"; }) {
   return together(
       count,
       [&](Ranks& here) {
@@ -350,7 +353,7 @@ std::vector<std::string> facts_of(std::int64_t count, const std::function<void(d
             here);
         auto config = data.config;
         config.sampling.batch_size = 3;
-        require_one_run(config, here);
+        require_one_run(config, purpose_of(here.rank()), here);
         EXPECT_EQ(data.training_lengths().count(), 6);
         EXPECT_EQ(data.shards->files.size(), 4U);
         for (const auto& file : data.shards->files) EXPECT_EQ(file.digest.empty(), !here.is_first());
@@ -381,6 +384,18 @@ TEST(RanksFacts, AreSharedAndHaveToFit) {
   all_say(facts_of(2, [](data::Rank, data::PreparedData& data) { data.config.privacy.enabled = false; }),
           "privacy.enabled: found false with 2 ranks, which add up clipped gradients alone; expected true, or one "
           "process");
+  all_say(facts_of(
+              2, [](data::Rank, data::PreparedData&) {}, nullptr,
+              [](data::Rank rank) { return rank.number == 1 ? "a plan" : "training"; }),
+          "the configuration: found 'what is asked for: a plan' on rank 1 and 'what is asked for: training' on rank 0; "
+          "expected the same on all ranks");
+  all_say(
+      facts_of(2, [](data::Rank, data::PreparedData& data) { data.shards->files.back().digest = "the same"; }),
+      "dataset.path: found the same series in the files 1 and 3, which would be trained on twice; expected other ones");
+  for (const auto& text : facts_of(2, [](data::Rank rank, data::PreparedData& data) {
+         if (rank.number == 1) data.dataset.covariates.values = {1.0F};
+       }))
+    EXPECT_TRUE(text.starts_with("dataset.covariates.file: found ")) << text;
   const auto other_key = facts_of(
       2, [](data::Rank, data::PreparedData&) {},
       [](data::Rank rank, Ranks::Options& options) {
@@ -414,7 +429,7 @@ TEST(RanksFacts, DigestsAreKeyed) {
         [&](data::Rank, Ranks::Options& options) { options.sampling_key = key; });
   ASSERT_EQ(sent.size(), 2U);
   EXPECT_NE(sent[0], sent[1]);
-  EXPECT_NE(sent[0], "3");
+  EXPECT_NE(sent[0], "file 1");
 }
 
 TEST(RanksFacts, EnvironmentsOfAllRanksCount) {

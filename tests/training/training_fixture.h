@@ -44,7 +44,8 @@ inline data::PreparedData in_files(data::PreparedData data, const std::vector<st
   shards.own = own < 0 ? static_cast<std::int64_t>(counts.size()) : own;
   auto next = data.split.training_length.begin();
   for (const auto count : counts) {
-    shards.files.push_back({{next, next + static_cast<std::ptrdiff_t>(count)}, std::to_string(count)});
+    shards.files.push_back(
+        {{next, next + static_cast<std::ptrdiff_t>(count)}, "file " + std::to_string(shards.files.size())});
     next += static_cast<std::ptrdiff_t>(count);
   }
   const auto begins = shards.begins();
