@@ -163,6 +163,7 @@ void bench_reduce(Json& rows, double seconds) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tsdp::cli::spin_briefly(argv);
   CLI::App app("Times a training step, the data path and the accountant.", "tsdp-bench");
   tsdp::cli::CommonOptions common;
   tsdp::cli::add_common_options(app, common, /*with_json=*/false);
