@@ -109,8 +109,8 @@ std::string steering_variables() {
   std::vector<std::string> found;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
-    if (text.starts_with("TORCH_NCCL_"))
-      continue;  // torchrun sets them; they steer how GPUs talk, not what they compute
+    // torchrun sets these; they steer how GPUs talk, not what they compute.
+    if (text.starts_with("TORCH_NCCL_")) continue;
     if (std::any_of(prefixes.begin(), prefixes.end(), [&](const char* prefix) { return text.rfind(prefix, 0) == 0; }))
       found.emplace_back(text);
   }

@@ -67,18 +67,23 @@ at::Tensor StepShare::own_sum(const SecretKey& sampling, std::uint64_t step, Ste
                 cat("a batch of ", drawn.windows.size(), " windows; expected at most ", StepEngine::most_exact_windows,
                     " where ranks sum it: a smaller "
                     "sampling.batch_size"));
+  // The own windows, file by file, each in the order in which they were drawn.
+  std::vector<std::vector<std::size_t>> of_file(shards_.size());
+  for (std::size_t w = 0; w < drawn.windows.size(); ++w) {
+    const auto series = drawn.windows[w].series;
+    if (series < begins_.front() || series >= begins_.back()) continue;
+    of_file[static_cast<std::size_t>(std::upper_bound(begins_.begin(), begins_.end(), series) - begins_.begin() - 1)]
+        .push_back(w);
+  }
   std::vector<data::WindowIndex> windows;
   std::vector<std::int64_t> places;
   std::vector<std::int64_t> counts;
-  for (std::size_t f = 0; f < shards_.size(); ++f) {
-    const auto before = windows.size();
-    for (std::size_t w = 0; w < drawn.windows.size(); ++w) {
-      const auto& window = drawn.windows[w];
-      if (window.series < begins_[f] || window.series >= begins_[f + 1]) continue;
-      windows.push_back({window.series - begins_.front(), window.start});
+  for (const auto& own : of_file) {
+    for (const auto w : own) {
+      windows.push_back({drawn.windows[w].series - begins_.front(), drawn.windows[w].start});
       places.push_back(drawn.places[w]);
     }
-    counts.push_back(static_cast<std::int64_t>(windows.size() - before));
+    counts.push_back(static_cast<std::int64_t>(own.size()));
   }
   return engine_.exact_sum(source_.gather(windows), places, shards_, counts, result);
 }

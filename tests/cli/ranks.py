@@ -82,10 +82,9 @@ class Ranks:
         """Every rank ends with this code and one line, which holds `text`, or that another rank has refused what is its own."""
         ends = self.end(processes)
         for rank, (found, said) in enumerate(ends):
-            fits = text in said or "has refused its own files or settings" in said
-            if "rank 0 has not begun the run" in said:
-                fits, found = True, code
-            if found != code or not fits or said.count("\n") or not said.startswith(LINE):
+            not_begun = "rank 0 has not begun the run" in said
+            fits = text in said or "has refused its own files or settings" in said or not_begun
+            if found != (1 if not_begun else code) or not fits or said.count("\n") or not said.startswith(LINE):
                 sys.exit(f"{name}: rank {rank} ended with {found} and said {said!r}; expected {code} and one line with {text!r}")
         if not any(text in said for _, said in ends):
             sys.exit(f"{name}: no rank said {text!r}: {ends}")

@@ -1,15 +1,9 @@
-// What a run costs whoever knows its batches, against the sampler's own draws.
+// What a run costs whoever knows its batches, against the closed form.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <map>
-#include <vector>
 
-#include "tsdp/base/error.h"
 #include "tsdp/mechanism/known_batches.h"
-#include "tsdp/privacy/matrix/strategy_search.h"
 
 namespace tsdp::mechanism {
 namespace {

@@ -41,8 +41,7 @@ inline constexpr std::int64_t most_files = 4096;
 struct Config {
   struct Dataset {
     std::string path;
-    std::optional<std::int64_t>
-        files;   // that {rank} in `path` stands for; none: `auto`, until prepare_data counts them
+    std::optional<std::int64_t> files;   // that {rank} stands for; none: `auto`, until prepare_data counts them
     std::string format = "auto";     // taken from the file
     std::string frequency = "auto";  // taken from the file
     std::optional<std::string> start;

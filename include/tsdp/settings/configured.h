@@ -56,8 +56,8 @@ struct PreparedData {
   /// Of the series of all files, and whose they are: what is public of the training data.
   [[nodiscard]] privacy::SeriesLengths training_lengths() const;
   Config config = {};  ///< as it was written, with format, frequency and columns of covariates as the files have them
-  std::optional<Shards> shards =
-      {};  ///< none: one file. Until the ranks have shared what they know, of own files alone
+  /// None: one file. Until the ranks have shared what they know, of own files alone.
+  std::optional<Shards> shards = {};
 };
 /// Reads and splits the data of a configuration as it was written.
 /// Series::exact is filled where a proof needs it: for private training with noise on the data, and for forecasts from
