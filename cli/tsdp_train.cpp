@@ -115,7 +115,7 @@ struct Options {
   std::vector<std::string> set;
   std::optional<std::string> device_name;
   std::optional<int> threads;  ///< none: all cores, or those of the run that is resumed
-  std::optional<std::string> sampling_key, mask_key;
+  std::optional<std::string> sampling_key, mask_key, relay;
   int rank_timeout = 300;
   bool public_network = false;
   bool dry_run = false;
@@ -142,6 +142,9 @@ void add_options(CLI::App& app, Options& o) {
       "--sampling-key", o.sampling_key,
       "File, for its owner alone, with 64 hexadecimal digits that several ranks share (docs/distributed.md)");
   app.add_option("--mask-key", o.mask_key, "Likewise a file that all ranks but rank 0 share, with training.mask_sums");
+  app.add_option("--relay", o.relay,
+                 "Unix socket, new, by which another program (tsdp.federated in Python) carries what this rank and the "
+                 "others send");
   app.add_option("--rank-timeout", o.rank_timeout, "Seconds that a rank waits for the others")
       ->check(CLI::Range(1, 86400));
   app.add_flag("--public-network", o.public_network,
@@ -221,6 +224,10 @@ tsdp::training::Ranks ranks_of(const Options& o) {
   options.public_network = o.public_network;
   if (o.sampling_key) options.sampling_key = tsdp::training::read_shared_key("--sampling-key", *o.sampling_key);
   if (o.mask_key) options.mask_key = tsdp::training::read_shared_key("--mask-key", *o.mask_key);
+  if (o.relay) {
+    options.relay = *o.relay;
+    options.stop = &tsdp::cli::stop_on_signals();
+  }
   return tsdp::training::Ranks::from_environment(std::move(options));
 }
 
@@ -336,13 +343,8 @@ class NotBegun {
   tsdp::training::Ranks* ranks_;
 };
 
-int train(const Options& asked_for) {
-  if (!asked_for.help_options.empty()) {
-    std::cout << (asked_for.help_options == "markdown" ? tsdp::options_reference() : tsdp::options_help());
-    return 0;
-  }
-  check_together(asked_for);
-  auto ranks = ranks_of(asked_for);
+/// Trains as the one of `ranks` that this process is.
+int train_as(tsdp::training::Ranks& ranks, const Options& asked_for) {
   const auto o = after_restart(asked_for, ranks);
   const auto [folder, config_file, threads, device_name] = place_of(o);
   tsdp::cli::set_threads(threads);
@@ -412,11 +414,24 @@ int train(const Options& asked_for) {
   not_begun->begun();
   tsdp::log::info(cat("training in ", folder.root.string(), " on ", device.str(), " from step ", trainer.step()));
   take_steps(trainer, folder, o.common.quiet);
+  ranks.end();  // scores and the report, which follow, are none of the others' business
   if (!ranks.alone())
     tsdp::log::info(cat("scores and report are of the ", data.dataset.series.size(), " series of rank 0, of ",
                         data.training_lengths().count(), " that were trained on"));
   release(trainer, data, folder, plan, o.common.json);
   return 0;
+}
+
+int train(const Options& asked_for) {
+  if (!asked_for.help_options.empty()) {
+    std::cout << (asked_for.help_options == "markdown" ? tsdp::options_reference() : tsdp::options_help());
+    return 0;
+  }
+  check_together(asked_for);
+  auto ranks = ranks_of(asked_for);
+  const int code = train_as(ranks, asked_for);
+  ranks.end();
+  return code;
 }
 
 }  // namespace

@@ -6,6 +6,8 @@ set -euo pipefail
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/common.sh"
 
 tsdp_set_up all
-export GOMP_SPINCOUNT=${GOMP_SPINCOUNT:-10000}  # as the programs set it: tests run beside each other
+# As many tests as cores run beside each other, each on one: threads of two programs on the same cores wait for each other. Tests of threads say how many.
+cores=$(nproc)  # which says what OMP_NUM_THREADS says
+export GOMP_SPINCOUNT=${GOMP_SPINCOUNT:-10000} OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 tsdp_say "tests: ctest in build/release"
-exec ctest --test-dir "$tsdp_root/build/release" --output-on-failure --no-tests=error --parallel "$(nproc)" "$@"
+exec ctest --test-dir "$tsdp_root/build/release" --output-on-failure --no-tests=error --parallel "$cores" "$@"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs clang-tidy (.clang-tidy) over the sources of everything that needs no LibTorch, without tests and benchmarks:
 #   scripts/tidy.sh [--all | FILE …]
-# By default, checks files changed since two days before the newest commit, and those that include a changed header. All
+# By default, checks files changed since twelve hours before the newest commit, and those that include a changed header. All
 # files take a quarter of an hour on two cores and are for scripts/long.sh. Exit code 1 if it finds anything. If
 # clang-tidy is not available: exit code 77, or 1 on a build server (CI).
 set -euo pipefail
@@ -27,7 +27,7 @@ compiled() { sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$build/compile_comman
 changed() {
   local newest since names headers
   newest=$(git -C "$tsdp_root" show -s --format=%ct HEAD 2>/dev/null) || { compiled; return; }
-  since=$(git -C "$tsdp_root" rev-list -1 --before="$((newest - 172800))" HEAD)
+  since=$(git -C "$tsdp_root" rev-list -1 --before="$((newest - 43200))" HEAD)
   [ -n "$since" ] || { compiled; return; }
   names=$(git -C "$tsdp_root" diff --name-only --diff-filter=d "$since" -- '*.cpp' '*.h')
   headers=$(sed -n 's#^\(include\|src\)/\(.*[.]h\)$#"\2"#p; s#^\(cli\|models\)/\(.*[.]h\)$#"\2"#p' <<<"$names")

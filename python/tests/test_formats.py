@@ -31,7 +31,7 @@ STARTS = Path(__file__).parents[2] / "starts"
 KINDS: dict[str, dict[str, Any]] = {
     "mixed": {"model.prior": "auto", "model.candidates": "auto"},
     "walks": {"model.prior": "last_value", "model.candidates": []},
-    "bounded": {"model.prior": "seasonal_naive", "model.candidates": ["start", "seasonal_regression", str(STARTS / "hourly_itransformer.safetensors"), "chronos.jsonl"], "dataset.lower_bound": 10.5, "dataset.upper_bound": 50},
+    "bounded": {"model.prior": "seasonal_naive", "model.candidates": ["seasonal_regression", str(STARTS / "hourly_itransformer.safetensors"), "chronos.jsonl"], "dataset.lower_bound": 10.5, "dataset.upper_bound": 50},
     "zeros": {"model.prior": "none", "model.missing_values": "zero"},
 }
 
@@ -55,7 +55,7 @@ def trained(folder: Path, model: str, kind: str) -> tsdp.Run:
     settings = {"training.max_epochs": 2, "model.context_length": 24, "model.start": "fresh", "optimizer.learning_rate": 0.001}
     settings |= {"dataset.test_windows": 1, "dataset.validation_length": 6, **KINDS[kind]}
     if model == "deepar":
-        settings["model.lags"] = [1, 2, 24]
+        settings |= {"model.lags": [1, 2, 24], "model.context_length": 12}
     if "chronos.jsonl" in settings.get("model.candidates", []):
         file = others(hourly_frame(), folder.parent)
         settings["model.candidates"] = [*settings["model.candidates"][:-1], str(file)]

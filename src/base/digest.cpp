@@ -1,6 +1,7 @@
 #include "base/digest.h"
 
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include <array>
 
@@ -44,6 +45,14 @@ std::string sha256(std::string_view text) {
   Digest digest;
   digest.add(std::as_bytes(std::span(text)));
   return digest.hex();
+}
+
+std::string hmac_sha256(std::span<const std::uint8_t> key, std::string_view text) {
+  std::array<unsigned char, 32> out{};
+  if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(text.data()),
+           text.size(), out.data(), nullptr) == nullptr)
+    throw Error(ExitCode::failure, "the cryptographic library failed: HMAC");
+  return {reinterpret_cast<const char*>(out.data()), out.size()};
 }
 
 }  // namespace tsdp

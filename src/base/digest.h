@@ -1,4 +1,4 @@
-// SHA-256, to tell whether something is the same as before.
+// SHA-256, to tell whether something is the same as before, and whether it is by somebody who knows a key.
 #pragma once
 
 #include <cstddef>
@@ -31,5 +31,8 @@ class Digest {
 
 /// SHA-256 of one text, 64 hexadecimal digits.
 [[nodiscard]] std::string sha256(std::string_view text);
+
+/// HMAC-SHA-256 (RFC 2104) of one text: 32 bytes that only those can make who know the key.
+[[nodiscard]] std::string hmac_sha256(std::span<const std::uint8_t> key, std::string_view text);
 
 }  // namespace tsdp

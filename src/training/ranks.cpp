@@ -4,7 +4,6 @@
 #include <c10/util/Logging.h>
 #include <netdb.h>
 #include <sys/socket.h>
-#include <unistd.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -15,6 +14,8 @@
 #include <future>
 #include <thread>
 
+#include "base/descriptor.h"
+#include "training/relay.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 
@@ -79,12 +80,11 @@ std::string own_address(const std::string& host, const std::string& port, bool p
   for (const auto* one = addresses.get(); one != nullptr; one = one->ai_next)
     require_private("the address", one->ai_addr);
   // A datagram socket is connected without sending anything.
-  const int socket_here = socket(addresses->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const Descriptor datagrams(socket(addresses->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_storage own{};
   socklen_t size = sizeof own;
-  const bool reached = socket_here >= 0 && connect(socket_here, addresses->ai_addr, addresses->ai_addrlen) == 0 &&
-                       getsockname(socket_here, reinterpret_cast<sockaddr*>(&own), &size) == 0;
-  if (socket_here >= 0) close(socket_here);
+  const bool reached = datagrams && connect(datagrams.number(), addresses->ai_addr, addresses->ai_addrlen) == 0 &&
+                       getsockname(datagrams.number(), reinterpret_cast<sockaddr*>(&own), &size) == 0;
   if (!reached)
     throw UsageError(cat("MASTER_ADDR: found ", host,
                          ", to which no network of this machine leads; expected the name "
@@ -146,43 +146,45 @@ std::string text_of(const at::Tensor& bytes) {
   return {static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(bytes.numel())};
 }
 
-}  // namespace
+class GlooGroup final : public RankGroup {
+ public:
+  GlooGroup(Gloo group, std::chrono::seconds timeout) : group_(std::move(group)), timeout_(timeout) {}
 
-struct Ranks::Group {
-  Gloo group;
-  Options options;
-
-  void send(const at::Tensor& values, int to) {
+  void send(const at::Tensor& values) override {
     std::vector<at::Tensor> one{values};
-    with(to, [&] { group->send(one, to, tag)->wait(); });
+    with(0, [&] { group_->send(one, 0, tag)->wait(); });
   }
-  void receive(const at::Tensor& values, int from) {
+  void receive(const at::Tensor& values, std::int64_t from) override {
     std::vector<at::Tensor> one{values};
-    with(from, [&] { group->recv(one, from, tag)->wait(); });
+    with(from, [&] { group_->recv(one, static_cast<int>(from), tag)->wait(); });
   }
-  /// From rank 0.
-  void broadcast(const at::Tensor& values) {
+  void broadcast(const at::Tensor& values) override {
     std::vector<at::Tensor> one{values};
-    with(0, [&] { group->broadcast(one)->wait(); });
+    with(0, [&] { group_->broadcast(one)->wait(); });
   }
 
  private:
   /// Runs `work`, which waits for rank `other`.
   template <class Work>
-  void with(int other, const Work& work) const {
+  void with(std::int64_t other, const Work& work) const {
     try {
       work();
     } catch (const std::exception& error) {
-      const auto whom = other == group->getRank() ? std::string("another rank") : cat("rank ", other);
+      const auto whom = other == group_->getRank() ? std::string("another rank") : cat("rank ", other);
       const auto reason = reason_of(error);
       throw Error(ExitCode::failure,
                   cat("ranks: ", whom,
-                      reason.starts_with("Timed out") ? cat(" has not answered within ", options.timeout.count(), " s")
+                      reason.starts_with("Timed out") ? cat(" has not answered within ", timeout_.count(), " s")
                                                       : cat(" has ended (", reason, ")"),
                       "; start all of them again, as torchrun --max-restarts does"));
     }
   }
+
+  Gloo group_;
+  std::chrono::seconds timeout_;
 };
+
+}  // namespace
 
 void add_modulo(const at::Tensor& sum, const at::Tensor& other) {
   auto* to = reinterpret_cast<std::uint64_t*>(sum.data_ptr<std::int64_t>());
@@ -201,6 +203,12 @@ int Ranks::restarts() {
 }
 
 Ranks Ranks::from_environment(Options options) {
+  if (options.relay && variable("WORLD_SIZE").value_or("1") == "1")
+    throw UsageError(
+        "--relay: given for one rank; expected RANK and a WORLD_SIZE of 2 or more in the environment, too");
+  if (options.relay && options.public_network)
+    throw UsageError(
+        "--public-network: given with --relay, by which a rank sends nothing over a network; expected one");
   if (!variable("WORLD_SIZE")) {
     if (const auto rank = variable("RANK"))
       throw UsageError(cat("WORLD_SIZE: not set, with RANK ", *rank,
@@ -211,7 +219,7 @@ Ranks Ranks::from_environment(Options options) {
   rank.of = whole_variable("WORLD_SIZE", 1, most_files);
   rank.number = whole_variable("RANK", 0, rank.of - 1);
   Place place;
-  if (rank.of > 1) {
+  if (rank.of > 1 && !options.relay) {
     place.host = needed_variable("MASTER_ADDR");
     place.port = static_cast<std::uint16_t>(whole_variable("MASTER_PORT", 1, 65535));
     place.served = variable("TORCHELASTIC_USE_AGENT_STORE") == "True";
@@ -227,12 +235,15 @@ Ranks Ranks::meet(data::Rank rank, const Place& place, Options options) {
   out.rank_ = rank;
   out.options_ = std::move(options);
   if (out.alone()) return out;
+  if (out.options_.relay) {
+    const auto& o = out.options_;
+    out.group_ = relayed(rank, *o.relay, o.timeout, o.sampling_key, o.stop);
+    return out;
+  }
   const auto own = own_address(place.host, std::to_string(place.port), out.options_.public_network);
   FLAGS_caffe2_log_level = 3;  // c10d prints traces of what is told below in a line
   try {
-    out.group_ = std::make_unique<Group>();
-    out.group_->options = out.options_;
-    out.group_->group = met(rank, place, own, out.options_.timeout);
+    out.group_ = std::make_unique<GlooGroup>(met(rank, place, own, out.options_.timeout), out.options_.timeout);
   } catch (const std::exception& error) {
     throw Error(ExitCode::failure, cat("ranks: rank ", rank.number, " of ", rank.of, " has not met the others at ",
                                        place.host, ":", place.port, " within ", out.options_.timeout.count(), " s (",
@@ -243,12 +254,12 @@ Ranks Ranks::meet(data::Rank rank, const Place& place, Options options) {
 
 std::vector<std::string> Ranks::gathered(const std::string& text) {
   if (!is_first()) {
-    group_->send(at::full({1}, static_cast<std::int64_t>(text.size()), at::kLong), 0);
-    if (!text.empty()) group_->send(bytes_of(text), 0);
+    group_->send(at::full({1}, static_cast<std::int64_t>(text.size()), at::kLong));
+    if (!text.empty()) group_->send(bytes_of(text));
     return {};
   }
   std::vector<std::string> out = {text};
-  for (int from = 1; from < static_cast<int>(rank_.of); ++from) {
+  for (std::int64_t from = 1; from < rank_.of; ++from) {
     auto size = at::zeros({1}, at::kLong);
     group_->receive(size, from);
     auto bytes = at::empty({checked_size(size)}, at::kByte);
@@ -274,14 +285,18 @@ void Ranks::take_from_first(const at::Tensor& values) {
 void Ranks::add_up_at_first(const at::Tensor& sum) {
   TORCH_CHECK(sum.scalar_type() == at::kLong, "ranks add up whole numbers");
   if (!is_first()) {
-    group_->send(sum, 0);
+    group_->send(sum);
     return;
   }
   auto other = at::empty_like(sum);
-  for (int from = 1; from < static_cast<int>(rank_.of); ++from) {
+  for (std::int64_t from = 1; from < rank_.of; ++from) {
     group_->receive(other, from);
     add_modulo(sum, other);
   }
+}
+
+void Ranks::end() {
+  if (group_) group_->end();
 }
 
 }  // namespace tsdp::training

@@ -1,8 +1,10 @@
 // The processes that train one model together.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +12,7 @@
 
 #include <ATen/ATen.h>
 
+#include "training/rank_group.h"
 #include "tsdp/random/random.h"
 #include "tsdp/settings/configured.h"
 
@@ -21,8 +24,9 @@ void add_modulo(const at::Tensor& sum, const at::Tensor& other);
 /// The processes that train one model together, each on files of its own: ranks 0 to W − 1. Rank 0 owns the run: its
 /// folder, its noise and its weights. The others send sums to it, and to nobody else. One process alone is rank 0 of 1.
 ///
-/// The ranks talk by PyTorch's c10d with Gloo: neither encrypted nor authenticated. All functions wait for the ranks
-/// they need, and throw Error if one has ended or does not answer in time.
+/// The ranks talk by PyTorch's c10d with Gloo, neither encrypted nor authenticated; or another program carries what
+/// they send (relay.h). All functions wait for the ranks they need, and throw Error if one has ended or does not answer
+/// in time.
 class Ranks {
  public:
   struct Options {
@@ -33,9 +37,14 @@ class Ranks {
     std::optional<SecretKey> sampling_key;
     /// What all ranks but the first share.
     std::optional<SecretKey> mask_key;
+    /// The socket by which another program carries what this rank sends; none: c10d.
+    std::optional<std::filesystem::path> relay;
+    /// With a relay: set when the process is asked to end.
+    const std::atomic<bool>* stop = nullptr;
   };
-  /// As torchrun sets it: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT; one process where WORLD_SIZE is not set. Meets
-  /// the others. Throws UsageError where the environment is not as expected, Error where the others are not met.
+  /// As torchrun sets it: RANK, WORLD_SIZE, and without a relay MASTER_ADDR, MASTER_PORT; one process where WORLD_SIZE
+  /// is not set. Meets the others. Throws UsageError where the environment is not as expected, Error where the others
+  /// are not met.
   static Ranks from_environment(Options options);
   /// Where ranks meet: c10d's store, on rank 0's machine.
   struct Place {
@@ -67,13 +76,13 @@ class Ranks {
   void take_from_first(const at::Tensor& values);
   /// On rank 0, adds those of all other ranks to `sum` (64-bit integers), modulo 2^64. Elsewhere sends `sum` to rank 0.
   void add_up_at_first(const at::Tensor& sum);
+  /// Says that this rank has ended well and needs nothing more from the others.
+  void end();
 
  private:
-  struct Group;
-
   data::Rank rank_;
   Options options_;
-  std::unique_ptr<Group> group_;  // null: alone
+  std::unique_ptr<RankGroup> group_;  // null: alone
 };
 
 }  // namespace tsdp::training

@@ -56,22 +56,22 @@ void require_fit(const std::vector<Json>& facts) {
   std::int64_t next = 0;
   for (std::size_t r = 0; r < facts.size(); ++r)
     if (facts[r].contains("refused"))
-      throw Error(static_cast<ExitCode>(facts[r]["refused"].get<int>()),
+      throw Error(static_cast<ExitCode>(facts[r].at("refused").get<int>()),
                   cat("rank ", r, " has refused its own files or settings; the line that it ended with says why"));
   for (std::size_t r = 0; r < facts.size(); ++r) {
     const auto& here = facts[r];
     for (const auto& [key, what] :
          {std::pair{"version", "version of tsdp"}, std::pair{"number_of_files", "dataset.files"},
           std::pair{"sampling_key", "--sampling-key"}, std::pair{"covariates", "dataset.covariates.file"}})
-      if (here[key] != facts.front()[key])
-        throw UsageError(cat(what, ": found ", here[key].dump(), " on rank ", r, " and ", facts.front()[key].dump(),
-                             " on rank 0; expected the same on all ranks"));
-    if (r > 1 && here["mask_key"] != facts[1]["mask_key"])
+      if (here.at(key) != facts.front().at(key))
+        throw UsageError(cat(what, ": found ", here.at(key).dump(), " on rank ", r, " and ",
+                             facts.front().at(key).dump(), " on rank 0; expected the same on all ranks"));
+    if (r > 1 && here.at("mask_key") != facts[1].at("mask_key"))
       throw UsageError(cat("--mask-key: found another key on rank ", r,
                            " than on rank 1; expected the same on all ranks but rank 0"));
-    if (here["first"] != next)
+    if (here.at("first") != next)
       throw UsageError(cat("dataset.files: found other files on rank ", r, " than are its own; start all ranks anew"));
-    next += static_cast<std::int64_t>(here["files"].size());
+    next += static_cast<std::int64_t>(here.at("files").size());
   }
 }
 
@@ -86,16 +86,31 @@ void require_different_files(const std::vector<data::Shards::File>& files) {
 
 void throw_failure(const Json& found) {
   if (found.contains("error"))
-    throw Error(static_cast<ExitCode>(found["exit"].get<int>()), found["error"].get<std::string>());
+    throw Error(static_cast<ExitCode>(found.at("exit").get<int>()), found.at("error").get<std::string>());
 }
 
 /// The files of all ranks, each of which told these facts.
 std::vector<data::Shards::File> files_of(const std::vector<Json>& facts) {
   std::vector<data::Shards::File> out;
   for (const auto& here : facts)
-    for (const auto& file : here["files"])
-      out.push_back({file["lengths"].get<std::vector<std::int64_t>>(), file["digest"].get<std::string>(),
-                     here["environment"].get<std::string>()});
+    for (const auto& file : here.at("files"))
+      out.push_back({file.at("lengths").get<std::vector<std::int64_t>>(), file.at("digest").get<std::string>(),
+                     here.at("environment").get<std::string>()});
+  return out;
+}
+
+/// The files of all ranks, as rank 0 has told another one of which `own` are the files. Throws Error if it cannot be
+/// so.
+std::vector<data::Shards::File> files_told_of(const Json& verdict, const data::Shards& own) {
+  std::vector<data::Shards::File> out;
+  try {
+    for (const auto& lengths : verdict.at("lengths")) out.push_back({lengths.get<std::vector<std::int64_t>>()});
+  } catch (const Json::exception&) { out.clear(); }
+  bool fits = own.first + own.own <= static_cast<std::int64_t>(out.size());
+  for (std::size_t f = 0; fits && f < own.files.size(); ++f)
+    fits = out[static_cast<std::size_t>(own.first) + f].training_length == own.files[f].training_length;
+  if (!fits)
+    throw Error(ExitCode::failure, "ranks: rank 0 has told of other files than there are; start all of them again");
   return out;
 }
 
@@ -189,7 +204,11 @@ data::PreparedData shared_data(const std::function<data::PreparedData(data::Rank
       require_different_files(files_of(all));
       verdict["lengths"] = Json::array();
       for (const auto& file : files_of(all)) verdict["lengths"].push_back(file.training_length);
-    } catch (const Error& error) { verdict = failure_of(error); }
+    } catch (const Error& error) { verdict = failure_of(error); } catch (const Json::exception&) {
+      verdict = failure_of(Error(ExitCode::failure,
+                                 "ranks: found facts that this version does not know; expected the same version of "
+                                 "tsdp on all ranks"));
+    }
   }
   verdict = parse_json(ranks.from_first(verdict.dump()), "what rank 0 has sent");
   if (own_failure) std::rethrow_exception(own_failure);
@@ -198,8 +217,7 @@ data::PreparedData shared_data(const std::function<data::PreparedData(data::Rank
   if (ranks.is_first()) {
     shards.files = files_of(all);
   } else {
-    shards.files.clear();
-    for (const auto& lengths : verdict["lengths"]) shards.files.push_back({lengths.get<std::vector<std::int64_t>>()});
+    shards.files = files_told_of(verdict, shards);
   }
   shards.sampling_print = print_of(ranks.sampling_key());
   return std::move(*data);

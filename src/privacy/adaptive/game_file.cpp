@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "adaptive_game.h"
+#include "base/descriptor.h"
 #include "base/digest.h"
 #include "game_sources.h"
 #include "tsdp/base/text.h"
@@ -33,22 +34,6 @@ constexpr std::size_t digest_length = 64;
 constexpr std::uint64_t most_rounds = 1024;
 constexpr std::size_t name_length = 32;
 constexpr std::string_view suffix = ".game";
-
-/// An open file or folder.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int number() const noexcept { return number_; }
-  explicit operator bool() const noexcept { return number_ >= 0; }
-
- private:
-  int number_;
-};
 
 /// Owned by the user, and nobody else may write to it.
 bool is_own(const struct stat& s) { return s.st_uid == ::geteuid() && (s.st_mode & (S_IWGRP | S_IWOTH)) == 0; }
