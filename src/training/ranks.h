@@ -38,7 +38,7 @@ class Ranks {
     /// What all ranks but the first share.
     std::optional<SecretKey> mask_key;
     /// The socket by which another program carries what this rank sends; none: c10d.
-    std::optional<std::filesystem::path> relay;
+    std::optional<std::filesystem::path> relay = {};
     /// With a relay: set when the process is asked to end.
     const std::atomic<bool>* stop = nullptr;
   };
