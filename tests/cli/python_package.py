@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The Python package's own tests (python/tests, which follow docs/python.md and the docstrings, too), with the programs of this build. `--reads`: those of
 what is read, and of what training writes and says, which need no trained models of every kind; `--formats`: those of models rebuilt and in other formats;
-`--federated`: those of ranks whose messages others carry; without any the others.
+`--models`: those that compare forecasts with the programs' to the last digits; `--federated`: those of ranks whose messages others carry; without any the
+others.
 
 Needs the Python packages of scripts/requirements-test.txt.
 """
@@ -24,6 +25,7 @@ except ImportError as error:
 PARTS = {
     "--reads": ["tests/test_frames.py", "tests/test_files.py", "tests/test_training.py"],
     "--formats": ["tests/test_formats.py"],
+    "--models": ["tests/test_model.py"],
     "--federated": ["tests/test_federated.py"],
 }
 part = next((option for option in PARTS if option in sys.argv), None)
