@@ -77,17 +77,20 @@ Descriptor listening(const std::filesystem::path& socket) {
   const auto address = address_of(socket);
   const auto* plain = reinterpret_cast<const sockaddr*>(&address);
   Descriptor out(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  bool is_bound = out && ::bind(out.number(), plain, sizeof address) == 0;
-  if (out && !is_bound && errno == EADDRINUSE && is_left_behind(address)) {
+  const auto bound = [&] { return ::bind(out.number(), plain, sizeof address) == 0; };
+  bool is_bound = bound();
+  int error = errno;
+  if (!is_bound && error == EADDRINUSE && is_left_behind(address)) {
     ::unlink(address.sun_path);
-    is_bound = ::bind(out.number(), plain, sizeof address) == 0;
-  } else if (!is_bound && errno == ECONNREFUSED) {
-    errno = EADDRINUSE;
+    is_bound = bound();
+    error = errno;
   }
-  // Nobody can connect before the rank listens.
-  if (is_bound && ::chmod(address.sun_path, S_IRUSR | S_IWUSR) == 0 && ::listen(out.number(), 16) == 0) return out;
-  const int error = errno;
-  if (is_bound) ::unlink(address.sun_path);
+  if (is_bound) {
+    // Nobody can connect before the rank listens.
+    if (::chmod(address.sun_path, S_IRUSR | S_IWUSR) == 0 && ::listen(out.number(), 16) == 0) return out;
+    error = errno;
+    ::unlink(address.sun_path);
+  }
   throw UsageError(cat("--relay: ", socket.string(), ": ", std::generic_category().message(error),
                        "; expected a new name in a folder that can be written to"));
 }
@@ -152,7 +155,7 @@ class Relay final : public RankGroup {
           std::find(nonces.begin(), nonces.end(), std::string_view(nonce)) == nonces.end())
         fail(cat("found '", all.substr(0, all.find(',', all.find(',') + 1)), "' where '", greeting(0),
                  "' was expected"));
-      run_ = all;
+      run_ = sha256(all);
       return;
     }
     auto all = cat(greeting(0), ", ", nonce);
@@ -164,11 +167,11 @@ class Relay final : public RankGroup {
       all += cat(" ", said.substr(expected.size()));
     }
     add(all);
-    run_ = all;
+    run_ = sha256(all);
   }
 
   std::string tag(std::int64_t sender, std::int64_t number, std::string_view message) const {
-    return hmac_sha256(key_.bytes(), cat(sha256(run_), " ", sender, " ", number, " ", message));
+    return hmac_sha256(key_.bytes(), cat(run_, " ", sender, " ", number, " ", message));
   }
 
   void add(std::string_view message) {
@@ -350,7 +353,7 @@ class Relay final : public RankGroup {
   Descriptor connection_;  // of the exchange that is not answered yet
   std::int64_t answered_ = 0;  // exchanges
   std::string last_answer_;
-  std::string run_;  // what this start of all ranks is known by; "" until they have met
+  std::string run_;  // digest of what this start of all ranks is known by; "" until they have met
   std::int64_t sent_ = 0;  // messages
   std::vector<std::string> to_send_;
   std::vector<std::deque<std::string>> waiting_;  // messages by each rank

@@ -198,12 +198,14 @@ data::PreparedData shared_data(const std::function<data::PreparedData(data::Rank
   std::vector<Json> all;
   for (const auto& text : ranks.gathered(facts.dump())) all.push_back(parse_json(text, "what a rank has sent"));
   Json verdict = Json::object();
+  std::vector<data::Shards::File> files;
   if (ranks.is_first()) {
     try {
       require_fit(all);
-      require_different_files(files_of(all));
+      files = files_of(all);
+      require_different_files(files);
       verdict["lengths"] = Json::array();
-      for (const auto& file : files_of(all)) verdict["lengths"].push_back(file.training_length);
+      for (const auto& file : files) verdict["lengths"].push_back(file.training_length);
     } catch (const Error& error) { verdict = failure_of(error); } catch (const Json::exception&) {
       verdict = failure_of(Error(ExitCode::failure,
                                  "ranks: found facts that this version does not know; expected the same version of "
@@ -214,11 +216,7 @@ data::PreparedData shared_data(const std::function<data::PreparedData(data::Rank
   if (own_failure) std::rethrow_exception(own_failure);
   throw_failure(verdict);
   auto& shards = *data->shards;
-  if (ranks.is_first()) {
-    shards.files = files_of(all);
-  } else {
-    shards.files = files_told_of(verdict, shards);
-  }
+  shards.files = ranks.is_first() ? std::move(files) : files_told_of(verdict, shards);
   shards.sampling_print = print_of(ranks.sampling_key());
   return std::move(*data);
 }
