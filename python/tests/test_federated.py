@@ -23,6 +23,7 @@ from tsdp.federated import Answer, Request, State, answer, carry, coordinate, ex
 from tsdp.programs import program
 
 SITES = 3
+STEPS = 8
 EXAMPLE = Path(__file__).parents[2] / "examples" / "flower"
 
 
@@ -40,7 +41,7 @@ def folder(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "optimizer: {learning_rate: 0.001}\n"
         "sampling: {top_level: poisson, batch_size: 4}\n"
         "privacy: {relation: series, noise_multiplier: 20, target_epsilon: 8, delta: 1.0e-5}\n"
-        "training: {max_epochs: 8, reproducible: true}\n"
+        f"training: {{max_epochs: {STEPS}, reproducible: true}}\n"  # epochs of one step
     )
     return out
 
@@ -306,8 +307,8 @@ def test_sockets_that_cannot_be_used_are_refused(folder: Path, tmp_path: Path) -
 
 
 def test_masks_hide_from_the_carrier_what_a_site_adds(folder: Path, tmp_path: Path) -> None:
-    """Sums of the ranks 1 and 2 in a step are small numbers; with masks they are uniform, and their total is the same."""
-    sums: dict[bool, list[list[int]]] = {False: [], True: []}
+    """Sums of the ranks 1 and 2 in each step are small numbers; with masks they are uniform, and their total is the same."""
+    sums: dict[bool, list[tuple[list[int], ...]]] = {False: [], True: []}
     for masked in (False, True):
         at = tmp_path / str(masked)
         at.mkdir()
@@ -318,17 +319,17 @@ def test_masks_hide_from_the_carrier_what_a_site_adds(folder: Path, tmp_path: Pa
 
         def ask(request: Request) -> list[Answer]:
             out = [answer(own, rank, request) for rank, own in enumerate(ranks.sockets[1:], 1)]
-            if request.number == 8:  # one message each, after its length and its tag
-                sums[masked] += [list(struct.unpack(f"<{len(one.messages) // 8 - 5}q", one.messages[8 + 32 :])) for one in out]
+            if 3 <= request.number < 3 + STEPS:  # after what they tell of themselves, one message each: its length, its tag, and the sum
+                sums[masked].append(tuple(list(struct.unpack(f"<{len(one.messages) // 8 - 5}q", one.messages[8 + 32 :])) for one in out))
             return out
 
         coordinate(ranks.sockets[0], ask)
         assert ranks.ends() == [(0, "")] * SITES
-    largest = {masked: [max(map(abs, one)) for one in some] for masked, some in sums.items()}
-    assert len(largest[False]) == len(largest[True]) == 2
+    largest = {masked: [max(map(abs, one)) for pair in some for one in pair] for masked, some in sums.items()}
+    assert len(largest[False]) == len(largest[True]) == 2 * STEPS
     assert all(value < 1 << 52 for value in largest[False])
     assert all(value > 1 << 61 for value in largest[True])
-    totals = [[(a + b) % 2**64 for a, b in zip(*some, strict=True)] for some in sums.values()]
+    totals = [[(a + b) % 2**64 for pair in some for a, b in zip(*pair, strict=True)] for some in sums.values()]
     assert totals[0] == totals[1] and any(totals[0])
 
 
