@@ -97,10 +97,7 @@ const char* from_distribution_script =
     samples = samples.clamp(self.lower_bound, self.upper_bound)
     if self.from_samples:
         return self.order_statistics(samples, asked), samples.mean(1), samples
-    # The distribution is symmetric, so 0.1 and 0.9 are one computation; 1 - 0.9 differs from 0.1 in its last bits.
-    tails, places, counts = torch._unique2(torch.round(torch.minimum(asked, 1.0 - asked) * 1125899906842624.0) / 1125899906842624.0, True, True)
-    t = self.student_t_quantile(df.double().unsqueeze(1), tails.reshape(1, -1, 1)).index_select(1, places)
-    t = torch.where(asked.reshape(1, -1, 1) < 0.5, t, -t)
+    t = self.student_t_quantiles(df, asked)
     quantiles = affine_scale.unsqueeze(1) * (loc.unsqueeze(1) + scale.unsqueeze(1) * t)
     mean = affine_scale * loc
     return quantiles.to(past_target.dtype).clamp(self.lower_bound, self.upper_bound), mean.clamp(self.lower_bound, self.upper_bound), samples
@@ -151,35 +148,35 @@ def student_t_quantile(self, df: Tensor, level: Tensor) -> Tensor:
     r2 = r * r
     series = 0.5 * torch.log(half) - r * (0.125 - r2 * (0.005208333333333333 - r2 * (0.0015625 - r2 * 0.0011858258928571428)))
     log_front = torch.where(df > 50.0, series, torch.lgamma(half + 0.5) - torch.lgamma(half)) - 0.5723649429247001
-    done = torch.zeros_like(t).gt(0.0)
-    for i in range(4):
-        far_out = t * t > df
-        angle = torch.atan(torch.minimum(t / torch.sqrt(df), torch.ones_like(t)))
-        integral = torch.zeros_like(t)
-        for j in range(12):
-            node = self.quadrature[j, 0]
-            weight = self.quadrature[j, 1]
-            integral = integral + weight * torch.exp((0.5 - half) * torch.log1p(torch.square(torch.tan(0.5 * angle * (1.0 - node)))))
-            integral = integral + weight * torch.exp((0.5 - half) * torch.log1p(torch.square(torch.tan(0.5 * angle * (1.0 + node)))))
-        value = torch.exp(log_front) * 0.5 * angle * integral - (0.5 - tail)
-        if bool(far_out.any()):
-            h = half.masked_select(far_out)
-            x = (df / (df + t * t)).masked_select(far_out)
-            term = torch.ones_like(x)
-            total = torch.ones_like(x)
-            for n in range(1, 48):
-                term = term * x * ((n - 0.5) / n)
-                total = total + term * h / (h + n)
-            front = torch.exp(log_front.masked_select(far_out) + h * torch.log(x))
-            value = value.masked_scatter(far_out, tail.masked_select(far_out) - 0.5 * front * total / h)
-        density = torch.exp(log_front - 0.5 * torch.log(df) - 0.5 * (df + 1.0) * torch.log1p(t * t / df))
-        step = (value / density).masked_fill(done, 0.0)
-        t = (t - step).clamp(min=0.0)
-        # A step doubles the number of correct digits. Each element stops by itself, so that no window depends on another.
-        done = done | step.abs().le(1e-8 * t)
-        if bool(done.all()):
-            break
+    log_density_front = log_front - 0.5 * torch.log(df)
+    on_line = torch.cat([-self.quadrature[:, 0], self.quadrature[:, 0]])
+    nodes = torch.square(0.5 + 0.5 * on_line)
+    weights = 0.5 * torch.cat([self.quadrature[:, 1], self.quadrature[:, 1]])
+    order = torch.arange(48, device=df.device).double()
+    terms = torch.cumprod(torch.where(order > 0.0, (order - 0.5) / order, torch.ones_like(order)), 0)
+    of_half = half.unsqueeze(-1) / (half.unsqueeze(-1) + order) * terms
+    for i in range(4):  # A step doubles the number of correct digits.
+        share = t * t / df
+        integral = (torch.exp((-0.5 * (df + 1.0)).unsqueeze(-1) * torch.log1p(share.unsqueeze(-1) * nodes)) * weights).sum(-1)
+        value = torch.exp(log_density_front) * t * integral - (0.5 - tail)
+        log_x = torch.log((1.0 / (1.0 + share)).clamp(max=0.5))
+        total = (of_half * torch.exp(log_x.unsqueeze(-1) * order)).sum(-1)
+        value = torch.where(share > 1.0, tail - 0.5 * torch.exp(log_front + half * log_x) * total / half, value)
+        t = (t - value / torch.exp(log_density_front - 0.5 * (df + 1.0) * torch.log1p(share))).clamp(min=0.0)
     return torch.where(level < 0.5, -t, t)
+
+def student_t_quantiles(self, df: Tensor, levels: Tensor) -> Tensor:
+    # 1 - 0.9 differs from 0.1 in its last bits.
+    tails = torch.round(torch.minimum(levels, 1.0 - levels) * 1125899906842624.0) / 1125899906842624.0
+    places = torch.arange(20, device=df.device).double()
+    angles = (places + 0.5) * (3.141592653589793 / 20.0)
+    nodes = torch.cos(angles)
+    known = torch.log(self.student_t_quantile((4.0 / (1.0 + nodes)).unsqueeze(1), tails).abs().clamp(min=1e-300))
+    gaps = (4.0 / df.double().clamp(max=1e6) - 1.0).unsqueeze(2) - nodes
+    gaps = torch.where(gaps.eq(0.0), torch.full_like(gaps, 1e-290), gaps)
+    shares = torch.sin(angles) * (1.0 - 2.0 * (places % 2.0)) / gaps
+    t = torch.exp(shares.matmul(known) / shares.sum(2, keepdim=True))
+    return torch.where(levels < 0.5, -t, t).transpose(1, 2)
 )";
 }
 
