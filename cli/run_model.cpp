@@ -32,7 +32,7 @@ exporting::ModelMetadata metadata_of(const Config& config, const models::Forecas
     about["time_features"] =
         data::window_feature_names(data::Frequency::parse(config.dataset.frequency), config.dataset.covariate_columns);
   if (!config.dataset.covariate_columns.empty()) about["covariates"] = config.dataset.covariate_columns;
-  about["parameters"] = model.parameters().count();
+  about["parameters"] = model.network().parameters().count();
   return {std::move(about), ledger};
 }
 
@@ -90,7 +90,7 @@ void initialise_as_stated(models::Forecaster& model, const training::RunFolder& 
                         ": model.start, model.candidates: found other weights than the run began with; put the run's "
                         "own *.safetensors back"));
   training::initialise(model, config.training.seed, start);
-  model.keep_networks(training::networks_of(config, networks));
+  model.network().keep_networks(training::networks_of(config, networks));
 }
 
 }  // namespace

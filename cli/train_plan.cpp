@@ -8,9 +8,14 @@
 namespace tsdp::cli {
 namespace {
 
+/// Whether a network is trained whose forecasts are mixed with others.
+bool beside_candidates(const mechanism::Settled& run) {
+  return !run.config.model.candidates.empty() && run.config.training.trainable != Trainable::mixture;
+}
+
 /// Whether training is expected to add to what is released without it: with at least a tenth of what it could add to
 /// a network that forecasts alone. The mixture with candidates has most of that already (docs/results.md).
-bool pays(const mechanism::Settled& run) { return run.expected->share >= 0.1 && run.config.model.candidates.empty(); }
+bool pays(const mechanism::Settled& run) { return run.expected->share >= 0.1 && !beside_candidates(run); }
 
 std::string why_it_pays_or_not(const mechanism::Settled& run) {
   if (!run.config.privacy.enabled) return "privacy.enabled is false: training costs no epsilon";
@@ -25,7 +30,7 @@ std::string why_it_pays_or_not(const mechanism::Settled& run) {
   const auto without = mechanism::rests_on_data(run.start_origin())
                            ? ""
                            : "; privacy.target_epsilon=0 releases the start and spends nothing";
-  if (!run.config.model.candidates.empty())
+  if (beside_candidates(run))
     return cat(
         "training is expected to add little: model.candidates learn most of it from each series' own past, for no "
         "epsilon; the network alone (model.candidates=[]) would gain ",

@@ -93,7 +93,7 @@ tsdp::audit::AuditOptions audit_options_of(const Options& o) {
 /// The configuration without its start, of which nothing is left as it is: the audit does not depend on the weights.
 tsdp::Config audited_part_of(tsdp::Config config) {
   config.model.start = "fresh";
-  config.training.trainable = tsdp::Trainable::all;
+  if (config.training.trainable == tsdp::Trainable::head) config.training.trainable = tsdp::Trainable::all;
   return config;
 }
 

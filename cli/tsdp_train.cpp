@@ -98,6 +98,7 @@ void warn_of_sizes(const tsdp::Config& config, const tsdp::privacy::SubsamplingS
                            ", by which every step is divided; the ", scheme.sequences(), " series give ", windows,
                            " windows a step: set it to ", windows));
   const auto reach = scheme.parameters().context_length;
+  if (config.training.trainable == tsdp::Trainable::mixture) return;  // candidates do with what there is
   if (const auto longest = scheme.parameters().lengths.longest(); reach > longest)
     tsdp::log::warning(cat(config.model.lags.empty() ? "model.context_length: every window reads "
                                                      : "model.context_length and model.lags: every window reads ",
@@ -203,7 +204,7 @@ Place place_of(const Options& o) {
 
 void advise(const Options& o, tsdp::mechanism::Settled settled, const tsdp::data::PreparedData& data,
             const std::filesystem::path& config_file, const at::Device& device) {
-  const double seconds = tsdp::training::seconds_per_step(settled.config, settled.method, device);
+  const double seconds = tsdp::training::seconds_per_step(settled, device);
   tsdp::mechanism::SettleLimits limits;
   if (o.minutes) {
     limits.most_steps = std::max(1.0, 60.0 * *o.minutes / seconds);

@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -101,12 +102,23 @@ class Forecaster {
   virtual void initialise(RandomStream& stream) = 0;
 
   /// Loss of each window (B): negative log-likelihood as GluonTS has it. Records activations.
-  at::Tensor losses(const WindowBatch& batch);
+  virtual at::Tensor losses(const WindowBatch& batch);
+  /// What is exported: this model, or the network whose mixture is trained in its place.
+  [[nodiscard]] virtual const Forecaster& network() const { return *this; }
+  [[nodiscard]] Forecaster& network() { return const_cast<Forecaster&>(std::as_const(*this).network()); }
   /// Keeps the present weights as those of the start, a candidate of the mixture of exported forecasts.
   void keep_start() { start_ = parameters_.values().clone(); }
   /// Keeps the networks that exported forecasts are mixed with, as many as options().mixture.networks names.
   void keep_networks(std::vector<std::shared_ptr<const Forecaster>> networks) { networks_ = std::move(networks); }
   [[nodiscard]] const std::vector<std::shared_ptr<const Forecaster>>& networks() const noexcept { return networks_; }
+  /// Keeps what was trained of the mixture of exported forecasts (mixture_weights.h); a view.
+  void keep_mixture_weights(at::Tensor log_weights, at::Tensor log_spread) {
+    log_weights_ = std::move(log_weights);
+    log_spread_ = std::move(log_spread);
+  }
+  /// (2, K) and (1); undefined if nothing was trained.
+  [[nodiscard]] const at::Tensor& log_weights() const noexcept { return log_weights_; }
+  [[nodiscard]] const at::Tensor& log_spread() const noexcept { return log_spread_; }
   /// All parameters of the start, flat; undefined if they are not kept.
   [[nodiscard]] const at::Tensor& start() const noexcept { return start_; }
 
@@ -183,6 +195,7 @@ class Forecaster {
   dp::ParameterBuffer parameters_;
   at::Tensor start_;
   std::vector<std::shared_ptr<const Forecaster>> networks_;
+  at::Tensor log_weights_, log_spread_;
   std::vector<dp::Layer*> layer_list_;
   dp::Tape tape_;
   std::unique_ptr<StudentTHead> head_;

@@ -154,80 +154,138 @@ def outliers(self, values: Tensor) -> Tensor:
     usual = ordered.gather(1, torch.floor_divide(99 * count, 100).clamp(max=last))
     return (distance > 10.0 * usual) & (usual > 0.0) & (count >= 100)
 
-def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, asked: Tensor, uniform: Tensor, external: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-    network = self.network_length
-    reach = self.longest_network
-    horizon = self.prediction_length
-    length = past_target.size(1)
+def place_in_horizon(self, like: Tensor) -> Tensor:
+    # From -1, the first step, to 1, the last; 0 if there is one.
+    steps = torch.arange(self.prediction_length, device=like.device).double()
+    return (2.0 * steps - (self.prediction_length - 1)) / max(1, self.prediction_length - 1)
+
+def mixture_weights(self, evidence: Tensor) -> Tensor:
+    # (B, K) -> (B, K, H)
+    tilt = self.log_weights.double()
+    tilt = tilt[0].unsqueeze(1) + tilt[1].unsqueeze(1) * self.place_in_horizon(evidence)
+    return torch.softmax(evidence.unsqueeze(2) + tilt, 1)
+
+def without_outliers(self, past_target: Tensor, past_observed: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     values = torch.where(past_observed > 0.0, past_target, torch.full_like(past_target, float('nan')))
     if self.skips_outliers:
         far = self.outliers(values)
         values = values.masked_fill(far, float('nan'))
         past_target = past_target.masked_fill(far, 0.0)
         past_observed = past_observed.masked_fill(far, 0.0)
+    return values, past_target, past_observed
+
+def record(self, values: Tensor, past_target: Tensor, past_observed: Tensor, features: Tensor, draws: Tensor, external: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    # What each candidate would have forecast of the last windows, (B, J, K, 9, H), what came (B, J, H), the logarithms
+    # of their weights before what is trained (B, K), how many windows count (B, 1), and the least mean loss (B, 1).
+    network = self.network_length
+    reach = self.longest_network
+    horizon = self.prediction_length
+    length = past_target.size(1)
+    rows = values.size(0)
     deciles = torch.arange(1, 10, device=values.device).double() / 10.0
-    ages = torch.exp(-torch.arange(1, self.mixture_windows + 1, device=values.device).double() / 14.0)
-    draws = uniform if self.from_samples else uniform[:, :0]
-    # What each candidate would have forecast of the last windows. Of external ones, which of them take part.
+    ends = length - self.mixture_stride * torch.arange(1, self.mixture_windows + 1, device=values.device)
+    places = torch.arange(length, device=values.device).expand_as(values)
+    begins = torch.where(values.eq(values), places, torch.full_like(places, length)).amin(1, keepdim=True)
+    counts = begins < ends - max(self.longest_season, horizon)
+    windows = int(counts.any(0).sum())
+    ends = ends[:windows]
+    truth = values.index_select(1, (ends.unsqueeze(1) + torch.arange(horizon, device=values.device)).flatten()).reshape(rows, windows, horizon)
+    truth = truth.masked_fill(counts[:, :windows].unsqueeze(2).logical_not(), float('nan'))
     known = external.eq(external).flatten(3).all(3)
-    takes_part = known[:, 0]
     external = torch.where(known.unsqueeze(3).unsqueeze(4), external, torch.zeros_like(external))
-    losses = torch.zeros([values.size(0), self.candidate_count], device=values.device).double()
-    counted = torch.zeros([values.size(0), 1], device=values.device).double()
+    # As long as the longest, so that they are one tensor; no candidate counts what is missing.
+    padding = self.mixture_stride * max(0, windows - 1)
+    padded = torch.constant_pad_nd(values, [padding, 0], float('nan'))
+    past = torch.arange(-reach, 0, device=values.device)
+    before = torch.arange(self.mixture_stride - length, 0, device=values.device) + padding
     forecasts: List[Tensor] = []
-    truths: List[Tensor] = []
-    for window in range(1, self.mixture_windows + 1):
-        end = length - window * self.mixture_stride
-        began = values[:, :max(0, end - max(self.longest_season, horizon))]
-        counts = began.eq(began).any(1, keepdim=True)
-        if not bool(counts.any()):
-            break
-        truth = values[:, end:end + horizon]
-        truth = torch.where(counts, truth, torch.full_like(truth, float('nan')))
-        q, mean, samples = self.network(past_target[:, end - network:end], past_observed[:, end - network:end], features[:, end - network:end + horizon], deciles, draws)
-        candidates, means = self.candidates(past_target[:, end - reach:end], past_observed[:, end - reach:end], features[:, end - reach:end + horizon], values[:, :end], deciles, draws)
-        both = torch.cat([q.unsqueeze(1), candidates, external[:, window, :, :9]], 1)
-        takes_part = takes_part & (known[:, window] | truth.eq(truth).any(1, keepdim=True).logical_not())
-        losses = losses + ages[window - 1] * self.quantile_loss(both, truth.unsqueeze(1), deciles)
-        counted = counted + truth.eq(truth).any(1, keepdim=True)
-        forecasts.append(both)
-        truths.append(truth)
-    takes_part = torch.cat([torch.ones_like(losses[:, :losses.size(1) - known.size(2)]).gt(0.0), takes_part], 1)
+    at_a_time = max(1, 128 // max(1, rows))  # more take more memory
+    for first in range(0, windows, at_a_time):
+        some = ends[first:first + at_a_time].unsqueeze(1)
+        count = some.size(0)
+        own = (some + past).flatten()
+        target = past_target.index_select(1, own).reshape(rows * count, reach)
+        observed = past_observed.index_select(1, own).reshape(rows * count, reach)
+        times = (some + torch.arange(-reach, horizon, device=values.device)).flatten()
+        step_features = features.index_select(1, times).reshape(rows * count, reach + horizon, features.size(2))
+        whole = padded.index_select(1, (some + before).flatten()).reshape(rows * count, length - self.mixture_stride)
+        drawn = draws.repeat_interleave(count, 0)
+        q, mean, samples = self.network(target[:, reach - network:], observed[:, reach - network:], step_features[:, reach - network:], deciles, drawn)
+        candidates, means = self.candidates(target, observed, step_features, whole, deciles, drawn)
+        forecasts.append(torch.cat([q.unsqueeze(1), candidates], 1).reshape(rows, count, -1, 9, horizon))
+    forecasts.append(values.new_zeros([rows, 0, self.candidate_count - known.size(2), 9, horizon]))
+    history = torch.cat([torch.cat(forecasts, 1), external[:, 1:windows + 1, :, :9]], 2)
+    # Of external ones, which of them take part.
+    counting = truth.eq(truth).any(2)
+    takes_part = known[:, 0] & (known[:, 1:windows + 1] | counting.unsqueeze(2).logical_not()).all(1)
+    takes_part = torch.cat([torch.ones([rows, history.size(2) - known.size(2)], device=values.device).gt(0.0), takes_part], 1)
+    ages = torch.exp(-torch.arange(1, windows + 1, device=values.device).double() / 14.0).unsqueeze(1)
+    losses = (ages * self.quantile_loss(history, truth.unsqueeze(2), deciles)).sum(1)
     losses = torch.where(takes_part, losses, torch.zeros_like(losses))
-    losses = losses + 1e-9 * losses.max(1, keepdim=True)[0] + 1e-300
+    number = 9.0 * (ages.squeeze(1) * truth.eq(truth).sum(2)).sum(1, keepdim=True)
+    least = losses.amin(1, keepdim=True) / number.clamp(min=1e-300)
+    losses = losses + 1e-9 * losses.amax(1, keepdim=True) + 1e-300
+    counted = counting.sum(1, keepdim=True).double()
     evidence = -counted.clamp(max=8.0) * torch.log(losses)
     evidence[:, 0] += 0.6931471805599453
     if self.network_count > 0:
         evidence[:, self.first_network:self.first_network + self.network_count] += 0.6931471805599453
     evidence = evidence.masked_fill(takes_part.logical_not(), -float('inf'))
-    weights = torch.softmax(evidence, 1).to(values.dtype)
-    spread = torch.ones([values.size(0), 1, 1], device=values.device).double()
-    if len(forecasts) > 0:
-        history = (torch.stack(forecasts, 1) * weights.reshape(values.size(0), 1, -1, 1, 1)).sum(2)
-        truth = torch.stack(truths, 1)
-        middle = history[:, :, 4:5]
-        by_spread: List[Tensor] = []
-        for i in range(self.spreads.size(0)):
-            wide = middle + self.spreads[i] * (history - middle)
-            by_spread.append((ages[:truth.size(1)] * self.quantile_loss(wide, truth, deciles)).sum(1))
-        best = self.spreads.index_select(0, torch.stack(by_spread, 1).argmin(1)).double()
-        spread = torch.exp(torch.log(best.unsqueeze(1)) * counted / (counted + 3.0)).unsqueeze(2)
-    spread = spread.to(values.dtype)
+    return history, truth, evidence, counted, least
+
+def mixture_spread(self, history: Tensor, truth: Tensor, weights: Tensor, counted: Tensor) -> Tensor:
+    # (B, 1, 1)
+    deciles = torch.arange(1, 10, device=history.device).double() / 10.0
+    ages = torch.exp(-torch.arange(1, truth.size(1) + 1, device=history.device).double() / 14.0)
+    mixed = (history * weights.unsqueeze(1).unsqueeze(3)).sum(2)
+    middle = mixed[:, :, 4:5]
+    by_spread: List[Tensor] = []
+    for i in range(self.spreads.size(0)):
+        wide = middle + self.spreads[i] * (mixed - middle)
+        by_spread.append((ages * self.quantile_loss(wide, truth, deciles)).sum(1))
+    best = self.spreads.index_select(0, torch.stack(by_spread, 1).argmin(1)).double()
+    return torch.exp(torch.log(best.unsqueeze(1)) * counted / (counted + 3.0)).unsqueeze(2)
+
+def to_train_on(self, past_target: Tensor, past_observed: Tensor, features: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    # `record`, and the candidates' forecasts of the coming window (B, K, 9, H).
+    deciles = torch.arange(1, 10, device=past_target.device).double() / 10.0
+    horizon = self.prediction_length
+    values, past_target, past_observed = self.without_outliers(past_target, past_observed)
+    draws = values.new_zeros([values.size(0), 0, horizon, 2])
+    external = values.new_zeros([values.size(0), self.mixture_windows + 1, 0, 10, horizon])
+    history, truth, evidence, counted, least = self.record(values, past_target, past_observed, features, draws, external)
+    length = past_target.size(1)
+    network = self.network_length
+    reach = self.longest_network
+    q, mean, samples = self.network(past_target[:, length - network:], past_observed[:, length - network:], features[:, length - network:], deciles, draws)
+    candidates, means = self.candidates(past_target[:, length - reach:], past_observed[:, length - reach:], features[:, length - reach:], values, deciles, draws)
+    return history, truth, evidence, counted, least, torch.cat([q.unsqueeze(1), candidates], 1)
+
+def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, asked: Tensor, uniform: Tensor, external: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    network = self.network_length
+    reach = self.longest_network
+    horizon = self.prediction_length
+    length = past_target.size(1)
+    values, past_target, past_observed = self.without_outliers(past_target, past_observed)
+    draws = uniform if self.from_samples else uniform[:, :0]
+    history, truth, evidence, counted, least = self.record(values, past_target, past_observed, features, draws, external)
+    weights = self.mixture_weights(evidence).to(values.dtype)
+    spread = (self.mixture_spread(history, truth, weights, counted) * torch.exp(self.log_spread.double())).to(values.dtype)
     # The forecast. Sample i of S at a step is the mixture's quantile at its rank there among the network's samples.
     count = uniform.size(1)
     half = torch.full([1], 0.5, device=values.device).double()
     ranks = (torch.arange(count, device=values.device).double() + 0.5) / max(1, count)
     asked = torch.cat([asked, half])
     q, mean, samples = self.network(past_target[:, length - network:], past_observed[:, length - network:], features[:, features.size(1) - network - horizon:], asked, uniform)
-    draws = uniform if self.from_samples else uniform[:, :0]
     candidates, means = self.candidates(past_target[:, length - reach:], past_observed[:, length - reach:], features[:, features.size(1) - reach - horizon:], values, torch.cat([asked, ranks]), draws)
     ordered, order = torch.sort(samples, 1)
-    others = self.between_deciles(external[:, 0, :, :9], torch.cat([asked, ranks]))
+    external = external[:, 0].nan_to_num(0.0)
+    others = self.between_deciles(external[:, :, :9], torch.cat([asked, ranks]))
     both = torch.cat([torch.cat([q, ordered], 1).unsqueeze(1), candidates, others], 1)
-    mixed = (both * weights.unsqueeze(2).unsqueeze(3)).sum(1)
+    mixed = (both * weights.unsqueeze(2)).sum(1)
     middle = mixed[:, asked.size(0) - 1:asked.size(0)]
     mixed = middle + spread * (mixed - middle)
-    mean = (torch.cat([mean.unsqueeze(1), means, external[:, 0, :, 9]], 1) * weights.unsqueeze(2)).sum(1)
+    mean = (torch.cat([mean.unsqueeze(1), means, external[:, :, 9]], 1) * weights).sum(1)
     mean = middle.squeeze(1) + spread.squeeze(2) * (mean - middle.squeeze(1))
     samples = mixed[:, asked.size(0):].gather(1, torch.argsort(order, 1))
     low, high = self.lower_bound, self.upper_bound

@@ -56,6 +56,8 @@ def trained(folder: Path, model: str, kind: str) -> tsdp.Run:
     settings |= {"dataset.test_windows": 1, "dataset.validation_length": 6, **KINDS[kind]}
     if model == "deepar":
         settings |= {"model.lags": [1, 2, 24], "model.context_length": 12}
+    elif kind == "mixed":
+        settings |= {"training.trainable": "mixture", "optimizer.learning_rate": 0.2}
     if "chronos.jsonl" in settings.get("model.candidates", []):
         file = others(hourly_frame(), folder.parent)
         settings["model.candidates"] = [*settings["model.candidates"][:-1], str(file)]

@@ -50,16 +50,6 @@ std::vector<float> marked_values(const MarkCode& code, const Neighbours& neighbo
   return out;
 }
 
-void Canary::GivenGradients::add_squared_norms(at::Tensor& norms) { norms.add_(dp::squared_norms(rows_)); }
-
-void Canary::GivenGradients::discard(const at::Tensor& windows) {
-  rows_ = rows_.masked_fill(windows.unsqueeze(1), 0.0);
-}
-
-void Canary::GivenGradients::add_gradient(const at::Tensor& factors) {
-  gradient_.add_(factors.defined() ? at::mv(rows_.t(), factors) : rows_.sum(0));
-}
-
 Canary::Canary(const models::ModelOptions& options, const at::TensorOptions& tensor_options, const MarkCode& code,
                double clip_norm, std::shared_ptr<std::atomic<std::int64_t>> touched)
     : Forecaster(options), code_(code), clip_norm_(clip_norm), touched_(std::move(touched)) {
@@ -67,7 +57,7 @@ Canary::Canary(const models::ModelOptions& options, const at::TensorOptions& ten
   allocate(tensor_options, models::StudentTHead::declare(parameters_, "head", 1), 1);
   // The head's parameters get noise like all others, and nothing else: the head is not a layer of the step.
   layer_list_.clear();
-  layer_ = std::make_unique<GivenGradients>(parameters_.gradient(own));
+  layer_ = std::make_unique<dp::GivenGradients>(parameters_.gradient(own));
   layer_list_.push_back(layer_.get());
 }
 

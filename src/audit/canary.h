@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "audit/neighbours.h"
+#include "dp/given_gradients.h"
 #include "models/forecaster.h"
 #include "tsdp/data/dataset.h"
 
@@ -48,27 +49,13 @@ class Canary final : public models::Forecaster {
   void backward() override {}  // `forward` left the gradients
 
  private:
-  /// Gradients that were not made by a backward pass: one row per window, over the first parameters.
-  class GivenGradients final : public dp::Layer {
-   public:
-    explicit GivenGradients(at::Tensor gradient) : gradient_(std::move(gradient)) {}
-    void set(at::Tensor rows) { rows_ = std::move(rows); }
-    void join(const dp::Records& records) override { rows_ = records.sums(rows_); }
-    void add_squared_norms(at::Tensor& norms) override;
-    void discard(const at::Tensor& windows) override;
-    void add_gradient(const at::Tensor& factors) override;
-
-   private:
-    at::Tensor gradient_, rows_;  // (2), (B, 2)
-  };
-
   Hidden forward(const models::WindowBatch& batch) override;
   [[nodiscard]] Scored scored(const models::WindowBatch& batch) const override;
 
   MarkCode code_;
   double clip_norm_;
   std::shared_ptr<std::atomic<std::int64_t>> touched_;
-  std::unique_ptr<GivenGradients> layer_;
+  std::unique_ptr<dp::GivenGradients> layer_;
 };
 
 }  // namespace tsdp::audit

@@ -23,6 +23,9 @@ constexpr double windows_of_a_run = 2e6;    // minutes on two cores
 constexpr double fewest_steps = 1'000.0;
 constexpr double recurrent_share = 0.25;    // of both, for a model whose steps cost many times as much
 constexpr double rate_without_prior = 1e-3;
+// To train a mixture, which judges twenty windows of the past for each that it learns from.
+constexpr std::int64_t most_series_of_mixture = 128;
+constexpr double steps_of_mixture = 200.0;
 
 /// How far noise alone may carry a weight over a run, as learning rate times the root of the steps: `most` where the
 /// run's signal to noise g = √T Λ/σ is `enough`, and below that less in proportion to g², as the little that is then
@@ -31,6 +34,7 @@ struct Reach {
   double most, enough;
 };
 constexpr Reach reach_of_head{0.03, 100.0};
+constexpr Reach reach_of_mixture{0.15, 30.0};
 /// The signal carries weights g times as far as the noise does; biases and the head no further than this.
 double furthest_of_head(const std::string& model) { return model == "deepar" ? 0.5 : 2.0; }
 
@@ -93,7 +97,8 @@ void settle_trained_start(Config& c, StartOrigin origin) {
   };
   if (!c.privacy.enabled) return;
   if (!takes_steps(c)) refuse("privacy.target_epsilon", "0");
-  if (c.training.trainable == Trainable::head) refuse("training.trainable", name(Trainable::head));
+  if (c.training.trainable && *c.training.trainable != Trainable::all)
+    refuse("training.trainable", name(*c.training.trainable));
   const std::string start(name(Candidate::start));
   if (std::count(c.model.candidates.begin(), c.model.candidates.end(), start) > 0) refuse("model.candidates", start);
   if (!c.model.auto_candidates || c.model.prior == PriorKind::none) return;
@@ -239,21 +244,25 @@ SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths
     out.choose("model.candidates: other_starts", names.empty() ? std::string("none") : join(names, ", "),
                "networks of other kinds, trained on synthetic series alone");
   }
+  const bool of_mixture = c.training.trainable == Trainable::mixture;
   const auto lambda = c.sampling.subsequences_per_sequence;
   if (c.sampling.auto_batch_size) {
     c.sampling.auto_batch_size = false;
-    c.sampling.batch_size = lambda * std::min(lengths.owners(), most_series);
+    const auto most = of_mixture ? most_series_of_mixture : most_series;
+    c.sampling.batch_size = lambda * std::min(lengths.owners(), most);
     out.choose("sampling.batch_size", *c.sampling.batch_size,
-               lengths.owners() <= most_series ? cat("every ", lengths.has_owners() ? "owner" : "series",
-                                                     " in every step: the fewest steps for the same signal")
-                                               : cat(most_series, lengths.has_owners() ? " owners" : " series",
-                                                     " a step, so that a step stays short"));
+               lengths.owners() <= most
+                   ? cat("every ", lengths.has_owners() ? "owner" : "series",
+                         " in every step: the fewest steps for the same signal")
+                   : cat(most, lengths.has_owners() ? " owners" : " series", " a step, so that a step stays short"));
   }
   const auto scheme = scheme_of(c, lengths);
   const auto windows = static_cast<double>(scheme.expected_windows());
   if (!c.training.max_epochs) {
     const double share = c.model.lags.empty() ? 1.0 : recurrent_share;  // for a model that reads lags
-    const double by_rule = std::clamp(share * windows_of_a_run / windows, fewest_steps, share * steps_of_a_run);
+    const double by_rule = of_mixture
+                               ? steps_of_mixture
+                               : std::clamp(share * windows_of_a_run / windows, fewest_steps, share * steps_of_a_run);
     const double steps = std::min(by_rule, limits.most_steps);
     c.training.max_epochs =
         std::max<std::int64_t>(1, std::llround(steps / static_cast<double>(scheme.steps_per_epoch())));
@@ -294,7 +303,8 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
                      c.privacy.target_epsilon, " over ", *c.training.max_epochs, " epochs"));
   }
   const double steps = static_cast<double>(*c.training.max_epochs) * static_cast<double>(scheme.steps_per_epoch());
-  const double by_lengths = share_of_reach(c, lengths);
+  const bool of_mixture = c.training.trainable == Trainable::mixture;
+  const double by_lengths = of_mixture ? 1.0 : share_of_reach(c, lengths);
   const bool trained = takes_steps(c) && !out.begins_at_random();
   const double less = trained ? taken_back(method) : 1.0;
   const double signal = trained && c.privacy.enabled
@@ -302,7 +312,7 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
                             : std::numeric_limits<double>::infinity();
   const auto of_all = reach_of_all(c.model.name, out.start.has_value());
   if (!c.training.trainable) choose_trainable(out, signal, of_all.enough);
-  const auto reach = c.training.trainable == Trainable::head ? reach_of_head : of_all;
+  const auto reach = c.training.trainable == Trainable::head ? reach_of_head : of_mixture ? reach_of_mixture : of_all;
   if (trained) out.expected = {signal, reach.enough, by_lengths * std::min(1.0, std::pow(signal / reach.enough, 2.0))};
   if (!c.optimizer.learning_rate) {
     double rate = rate_without_prior;

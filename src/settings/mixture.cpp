@@ -73,8 +73,8 @@ Mixture mixture_of(const Config& config) {
     if (text == other_starts) continue;  // files, once the run is settled
     const auto method = named<Candidate>(text, "model.candidates");
     switch (method) {
-      case Candidate::start:  // which is the network itself where nothing is trained
-        if (mechanism::takes_steps(config)) add(method, 1, {1});
+      case Candidate::start:  // which is the network itself where its weights are not trained
+        if (mechanism::takes_steps(config) && config.training.trainable != Trainable::mixture) add(method, 1, {1});
         break;
       case Candidate::seasonal_quantiles:
         if (within_a_day) add(method, season, {4, 7, 14, 28, 56});

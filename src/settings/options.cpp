@@ -283,10 +283,11 @@ const std::vector<Option>& option_table() {
       {"training.reproducible", false, Flag{AT(training.reproducible)},
        "true derives the secret key from the seed: for tests and studies, not for release."},
       {"training.trainable", false, choice(AT(training.trainable)),
-       "Which parameters training changes: all; or head, the biases, layer norms and the head alone, of which deepar "
-       "has "
-       "the head: far fewer, so that noise does less harm. The others stay those of the start. auto: docs/choosing.md "
-       "has the rule."},
+       "Which parameters training changes: all; head, the biases, layer norms and the head alone, of which deepar has "
+       "the head; or mixture, how the network's forecasts are mixed with model.candidates, two numbers for each of "
+       "them. "
+       "The fewer there are, the less harm noise does. The others stay those of the start. auto: docs/choosing.md has "
+       "the rule."},
       {"training.validate_every", false, Integer{AT(training.validate_every), {1, many}},
        "Epochs between two looks at the validation loss."},
       {"training.checkpoint", false, choice(AT(training.checkpoint)),

@@ -17,7 +17,11 @@ namespace tsdp::mechanism {
 std::int64_t accounted_context(const Config& config) {
   const auto& lags = config.model.lags;
   const auto reach = lags.empty() ? 0 : *std::max_element(lags.begin(), lags.end()) - 1;
-  return config.model.context_length.value() + reach;
+  const auto network = config.model.context_length.value() + reach;
+  // To train a mixture, a window's past is judged, too.
+  return config.training.trainable == Trainable::mixture
+             ? mixture_of(config).past_length(network, config.dataset.prediction_length)
+             : network;
 }
 
 namespace {

@@ -1,5 +1,9 @@
 #include "training/model_setup.h"
 
+#include <utility>
+
+#include "models/mixture_weights.h"
+
 namespace tsdp::training {
 
 models::ModelOptions model_options(const Config& config) {
@@ -23,7 +27,9 @@ models::ModelOptions model_options(const Config& config) {
 }
 
 std::unique_ptr<models::Forecaster> model_of(const Config& config, const at::TensorOptions& tensor_options) {
-  return models::make_model(config.model.name, model_options(config), tensor_options);
+  auto model = models::make_model(config.model.name, model_options(config), tensor_options);
+  if (config.training.trainable != Trainable::mixture) return model;
+  return std::make_unique<models::MixtureWeights>(std::move(model));
 }
 
 std::optional<data::FeatureStore> features_of(const models::Forecaster& model, const data::Dataset& dataset) {

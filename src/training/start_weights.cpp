@@ -9,7 +9,8 @@
 
 namespace tsdp::training {
 
-void initialise(models::Forecaster& model, std::int64_t seed, const std::optional<mechanism::StartWeights>& start) {
+void initialise(models::Forecaster& trained, std::int64_t seed, const std::optional<mechanism::StartWeights>& start) {
+  auto& model = trained.network();
   RandomStream weights(SecretKey::from_seed(static_cast<std::uint64_t>(seed)), "initial weights", 0);
   model.initialise(weights);
   if (!start) {
@@ -21,8 +22,10 @@ void initialise(models::Forecaster& model, std::int64_t seed, const std::optiona
   const auto& parameters = model.parameters();
   const auto& entries = parameters.entries();
   const auto found_weights = std::count_if(data.tensors.begin(), data.tensors.end(), [](const auto& tensor) {
-    return !tensor.name.starts_with(mechanism::start_prefix) &&  // those of an earlier start and of other networks
-           !tensor.name.starts_with(mechanism::network_prefix);
+    return !tensor.name.starts_with(
+               mechanism::start_prefix) &&  // of an earlier start, other networks and their mixture
+           !tensor.name.starts_with(mechanism::network_prefix) &&
+           !tensor.name.starts_with(mechanism::mixture_prefix);
   });
   if (found_weights != std::ssize(entries))
     throw DataError(cat(where, ": holds ", found_weights, " weights; the model has ", entries.size(),

@@ -11,11 +11,14 @@
 
 namespace tsdp::training {
 
-double seconds_per_step(const Config& config, const mechanism::TrainingMethod& method, at::Device device) {
+double seconds_per_step(const mechanism::Settled& run, at::Device device) {
+  const auto& config = run.config;
+  const auto& method = run.method;
   constexpr int looks = 4;  // the first warms up caches
   const auto options = at::TensorOptions(device).dtype(at::kFloat);
   const auto model = model_of(config, options);
   initialise(*model, config.training.seed, std::nullopt);
+  model->network().keep_networks(networks_of(config, run.networks));
   StepEngine engine(*model, method, {});
   const auto windows = method.scheme().expected_windows();
   const auto past = model->past_length();

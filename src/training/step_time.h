@@ -3,12 +3,11 @@
 
 #include <ATen/ATen.h>
 
-#include "tsdp/mechanism/training_method.h"
-#include "tsdp/settings/config.h"
+#include "tsdp/settings/auto_settings.h"
 
 namespace tsdp::training {
 
-/// Seconds of one step of `config` by `method`, the least of a few measurements. Throws as model_of does.
-[[nodiscard]] double seconds_per_step(const Config& config, const mechanism::TrainingMethod& method, at::Device device);
+/// Seconds of one step of `run`, the least of a few measurements. Throws as model_of does.
+[[nodiscard]] double seconds_per_step(const mechanism::Settled& run, at::Device device);
 
 }  // namespace tsdp::training

@@ -227,7 +227,7 @@ Trainer::Run::Run(mechanism::Settled run, const data::PreparedData& data, at::De
     share_ = std::make_unique<StepShare>(*model_, engine_, source_, sampler_, *data.shards, ranks_);
   }
   initialise(*model_, config_.training.seed, start_);
-  model_->keep_networks(networks_of(config_, networks_));
+  model_->network().keep_networks(networks_of(config_, networks_));
   if (!method_.scheme().has_noise_on_data() && !share_) replayed_ = ReplayedStep::of(engine_, *model_, source_);
   environment_ = environment_of(device, repeats());
   if (share_) environment_ = environment_of_ranks(environment_, *data.shards);

@@ -178,8 +178,8 @@ TEST_F(RunFolders, AStartThatWasTrainedOnDataIsNoCandidate) {
     const auto config = content_of(path(from + "-next/config.yaml"));
     EXPECT_NE(config.find("last_value_bands"), std::string::npos) << config;
     EXPECT_EQ(config.find("candidates: [start"), std::string::npos) << config;
-    for (const std::string setting :
-         {"privacy.target_epsilon=0", "model.candidates=[start]", "training.trainable=head"}) {
+    for (const std::string setting : {"privacy.target_epsilon=0", "model.candidates=[start]", "training.trainable=head",
+                                      "training.trainable=mixture"}) {
       std::vector<std::string> asked = {"--config", "config.yaml", "--dry-run", "--set", setting};
       asked.insert(asked.end(), given.begin(), given.end());
       const auto refused = run(train, asked);

@@ -140,8 +140,7 @@ std::optional<Quantiles> own_quantiles(const json& c, std::size_t series, const 
   const auto row = [&](const char* name) { return tensor_of(p[name], {1, horizon}); };
   // GluonTS asks for quantiles of forecasts at levels in single precision, and rounds them.
   const auto asked = at::tensor(levels, at::kDouble).to(at::kFloat).to(at::kDouble);
-  const auto spread =
-      row("scale") * methods.run_method("student_t_quantiles", row("df"), asked).toTensor().squeeze(0);
+  const auto spread = row("scale") * methods.run_method("student_t_quantiles", row("df"), asked).toTensor().squeeze(0);
   const auto affine_scale = tensor_of(p["affine_scale"], {1});
   return Quantiles{affine_scale * (row("loc") + spread), affine_scale * (row("loc").abs() + spread.abs())};
 }

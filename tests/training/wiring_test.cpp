@@ -26,6 +26,7 @@
 #include "support/series_sum.h"
 #include "training/model_setup.h"
 #include "training/shared_facts.h"
+#include "training/start_weights.h"
 #include "training/step_engine.h"
 #include "training/window_source.h"
 #include "training_fixture.h"
@@ -218,6 +219,7 @@ class Wiring : public TrainingFixture {
     const auto key_of_windows = data_.shards ? sampling_key_of(key, key_print(key)) : key;
     const auto type = at::TensorOptions(at::kFloat);
     const auto model = model_of(config, type);
+    initialise(*model, config.training.seed, std::nullopt);  // what a step leaves as it is
     const data::WindowStore store(data_.dataset, model->past_length(), config.dataset.prediction_length);
     WindowSource source(store, features_of(*model, data_.dataset), type);
     const auto law = mechanism::scheme_of(config, data_.training_lengths());
@@ -331,16 +333,39 @@ TEST_F(Wiring, OwnersAreTheRecordsWhereSeriesHaveThem) {
 
 TEST_F(Wiring, EveryModelReleasesTheMechanismsOwn) {
   for (const auto& model : models::model_names())
-    for (const auto& trainable : all_names<Trainable>())
+    for (const auto trainable : {Trainable::all, Trainable::head})
       for (const auto& clipping : all_names<privacy::ClippingKind>())
         for (const auto& bottom : all_names<privacy::BottomLevel>()) {
-          SCOPED_TRACE(model + ", " + trainable + ", " + clipping + ", " + bottom);
+          SCOPED_TRACE(cat(model, ", ", name(trainable), ", ", clipping, ", ", bottom));
           auto config = small_training_of(model);
-          config.training.trainable = named<Trainable>(trainable, "a case");
+          config.training.trainable = trainable;
           config.privacy.clipping = named<privacy::ClippingKind>(clipping, "a case");
           config.sampling.bottom_level = named<privacy::BottomLevel>(bottom, "a case");
-          expect_releases(config, model + trainable + clipping + bottom, 3);
+          expect_releases(config, cat(model, name(trainable), clipping, bottom), 3);
         }
+}
+
+TEST_F(Wiring, AMixtureReleasesTheMechanismsOwn) {
+  int threads = 1;
+  for (const auto relation : {privacy::Relation::event, privacy::Relation::series})
+    for (const auto& clipping : all_names<privacy::ClippingKind>()) {
+      const Threads some(threads = 3 - threads);
+      const auto called = cat(name(relation), ", ", clipping, ", threads ", threads);
+      SCOPED_TRACE(called);
+      auto config = small_training();
+      if (relation == privacy::Relation::series) whole_series(privacy::TopLevel::poisson)(config);
+      config.dataset.season_length = 6;
+      config.model.prior = PriorKind::last_value;
+      config.model.candidates = {"seasonal_quantiles", "last_value_bands"};
+      config.training.trainable = Trainable::mixture;
+      config.privacy.clipping = named<privacy::ClippingKind>(clipping, "a case");
+      config.privacy.clip_norm = 2e-4;
+      expect_releases(config, called, 3, relation == privacy::Relation::series ? 4.0 : 3.0);
+      // What is accounted is all that a window reads: 57 seasons before 20 windows, each 6 steps before the next.
+      const auto ledger =
+          mechanism::read_ledger(nlohmann::ordered_json::parse(read_file(folder(called).ledger())), "ledger");
+      EXPECT_EQ(ledger.method.scheme().parameters().context_length, 57 * 6 + 20 * 6);
+    }
 }
 
 /// While it lives, the CPU is a device that records: it keeps the work and does it again.
@@ -399,9 +424,9 @@ TEST_F(Wiring, ReplayedStepsOfEveryModelReleaseTheMechanismsOwn) {
       auto config = small_training_of(model);
       config.privacy.clipping = named<privacy::ClippingKind>(clipping, "a case");
       config.sampling.bottom_level = privacy::BottomLevel::poisson;
-      for (const auto& trainable : all_names<Trainable>()) {
-        config.training.trainable = named<Trainable>(trainable, "a case");
-        expect_releases(config, model + clipping + trainable, 3);
+      for (const auto trainable : {Trainable::all, Trainable::head}) {
+        config.training.trainable = trainable;
+        expect_releases(config, cat(model, clipping, name(trainable)), 3);
       }
     }
 }
@@ -483,9 +508,9 @@ TEST_F(Wiring, EveryModelReleasesTheSumOfClippedSeries) {
           config.sampling.top_level = privacy::TopLevel::shuffled;
           config.sampling.batch_size = 16;
           config.sampling.subsequences_per_sequence = 4;
-          for (const auto& trainable : all_names<Trainable>()) {
-            config.training.trainable = named<Trainable>(trainable, "a case");
-            expect_releases(config, cat(name, ", ", trainable), 2, 4.0);
+          for (const auto trainable : {Trainable::all, Trainable::head}) {
+            config.training.trainable = trainable;
+            expect_releases(config, cat(name, ", ", tsdp::name(trainable)), 2, 4.0);
           }
         }
 }

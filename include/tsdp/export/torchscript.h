@@ -63,13 +63,4 @@ enum class ArchiveCode {
 [[nodiscard]] LoadedModel load_model(const std::filesystem::path& file, const at::Device& device,
                                      ArchiveCode code = ArchiveCode::never);
 
-/// The TorchScript source of student_t_quantile(self, df, level), double precision in and out: Hill's (1970)
-/// approximation, then Newton steps on the distribution function: for t² ≤ ν by Gauss–Legendre quadrature of
-///   F(t) − ½ = Γ((ν+1)/2) / (√(πν) Γ(ν/2)) t ∫_0^1 (1 + t² v²/ν)^{−(ν+1)/2} dv,
-/// further out by the power series of the incomplete beta function at x = ν/(ν+t²) ≤ ½ (DLMF 8.17.7). And of
-/// student_t_quantiles(self, df, levels), (B, H) and (A) to (B, A, H): log |t| is a smooth function of 1/ν, so it is
-/// interpolated by the polynomial through its values at 20 Chebyshev nodes of (0, ½) (barycentric formula).
-/// Relative error below 1e-9 for 2 < df ≤ 1e6 (larger df are taken as 1e6) and levels in [1e-6, 1 − 1e-6].
-[[nodiscard]] std::string student_t_quantile_script();
-
 }  // namespace tsdp::exporting

@@ -29,9 +29,12 @@ constexpr Names<ExportedWeights, 2> names_of(ExportedWeights) {
 /// Which parameters training changes. Noise grows with their number; the others stay those of the start.
 enum class Trainable {
   all,
-  head  ///< biases, layer norms and the head, which makes a distribution of hidden units
+  head,  ///< biases, layer norms and the head, which makes a distribution of hidden units
+  mixture  ///< no weights of the network: how its forecasts are mixed with the candidates
 };
-constexpr Names<Trainable, 2> names_of(Trainable) { return {{{Trainable::all, "all"}, {Trainable::head, "head"}}}; }
+constexpr Names<Trainable, 3> names_of(Trainable) {
+  return {{{Trainable::all, "all"}, {Trainable::head, "head"}, {Trainable::mixture, "mixture"}}};
+}
 
 /// What stands in dataset.path for the number of a file, if the series lie in several.
 inline constexpr std::string_view rank_in_path = "{rank}";

@@ -54,6 +54,8 @@ inline constexpr std::string_view other_starts = "other_starts";
 /// about its median by s^(n/(n+3)), where s is the one of a grid that does best on the same windows with the same
 /// weights. If no window counts, w_i ∝ c_i. A candidate whose forecasts another program made has them of the windows
 /// that it was given. It takes part in a forecast if it has the coming window and all that count; else w_i = 0.
+/// Where the mixture was trained (training.trainable), w_i also has a factor exp(a_i + b_i x) at every step, x from −1
+/// at the first to 1 at the last, and s^(n/(n+3)) a factor t.
 struct Mixture {
   struct Member {
     Candidate method = Candidate::seasonal_quantiles;

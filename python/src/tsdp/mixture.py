@@ -207,7 +207,10 @@ class Forecaster(torch.nn.Module):
     None: the quantiles 0.1, …, 0.9 and the mean by other programs of the coming window and of those before it, NaN where not known) -> quantiles (B, A, H), means (B, H), samples (B, S, H) or None, in units of the data. Longer pasts are cut, shorter ones padded in front. A model
     that forecasts by sampling needs draws."""
 
-    def __init__(self, network: Network, start: Network | None, networks: Sequence[Network], mixture: Mapping[str, Any] | None, past_length: int) -> None:
+    log_weights: Tensor
+    log_spread: Tensor
+
+    def __init__(self, network: Network, start: Network | None, networks: Sequence[Network], mixture: Mapping[str, Any] | None, past_length: int, trained: _Pair | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.network = network
         self.start = start
@@ -221,6 +224,12 @@ class Forecaster(torch.nn.Module):
         self.stride = 1 if mixture is None else int(mixture["stride"])
         self.from_samples = network.from_samples
         self.at_a_time = 1  # of the past windows; more take more memory
+        # What was trained of the mixture: of each candidate what is added to the logarithm of its weight, at the middle step and per half
+        # horizon further, and the logarithm of a factor of the spread.
+        candidates = 1 + len(self.members) + len(self.networks) + len(self.external)
+        log_weights, log_spread = trained if trained is not None else (torch.zeros((2, candidates)), torch.zeros(1))
+        self.register_buffer("log_weights", log_weights)
+        self.register_buffer("log_spread", log_spread)
 
     def forward(self, past_target: Tensor, past_observed: Tensor, levels: Tensor, time_features: Tensor | None, draws: Tensor | None, external: Tensor | None = None) -> Forecast:
         network, length, horizon = self.network, self.past_length, self.network.prediction_length
@@ -326,14 +335,17 @@ class Forecaster(torch.nn.Module):
         evidence = evidence + math.log(2.0) * torch.tensor(twice, dtype=evidence.dtype, device=evidence.device)
         if takes_part is not None:
             evidence = torch.where(takes_part, evidence, torch.full_like(evidence, -math.inf))
-        weights = torch.softmax(evidence, 1).to(past.dtype)
-        mixed = (history * weights.reshape(rows, 1, -1, 1, 1)).sum(2)
+        steps = torch.arange(horizon, device=past.device).double()
+        tilt = self.log_weights.double()
+        tilt = tilt[0].unsqueeze(1) + tilt[1].unsqueeze(1) * ((2.0 * steps - (horizon - 1)) / max(1, horizon - 1))
+        weights = torch.softmax(evidence.unsqueeze(2) + tilt, 1).to(past.dtype)  # (B, K, H)
+        mixed = (history * weights.unsqueeze(1).unsqueeze(3)).sum(2)
         middle = mixed[:, :, 4:5]
         spreads = torch.tensor(_SPREADS, dtype=past.dtype, device=past.device)
         wide = middle.unsqueeze(1) + spreads.reshape(-1, 1, 1, 1) * (mixed - middle).unsqueeze(1)
         by_spread = (ages * quantile_loss(wide, truth.unsqueeze(1), deciles)).sum(2)
         best = spreads.double().index_select(0, by_spread.argmin(1)).unsqueeze(1)
-        spread = torch.exp(torch.log(best) * counted / (counted + 3.0)).unsqueeze(2).to(past.dtype)
+        spread = torch.exp(torch.log(best) * counted / (counted + 3.0) + self.log_spread.double()).unsqueeze(2).to(past.dtype)
         # The forecast. Sample i of S at a step is the mixture's quantile at its rank there among the network's samples.
         asked = torch.cat([asked, torch.full_like(deciles[:1], 0.5)])
         count_asked = asked.size(0)
@@ -349,10 +361,10 @@ class Forecaster(torch.nn.Module):
         if external is not None:
             candidates = torch.cat([candidates, between_deciles(external[:, 0, :, :9], asked)], 1)
             means = torch.cat([means, external[:, 0, :, 9]], 1)
-        mixed = (torch.cat([q.unsqueeze(1), candidates], 1) * weights.unsqueeze(2).unsqueeze(3)).sum(1)
+        mixed = (torch.cat([q.unsqueeze(1), candidates], 1) * weights.unsqueeze(2)).sum(1)
         middle = mixed[:, count_asked - 1 : count_asked]
         mixed = middle + spread * (mixed - middle)
-        mean = (torch.cat([mean.unsqueeze(1), means], 1) * weights.unsqueeze(2)).sum(1)
+        mean = (torch.cat([mean.unsqueeze(1), means], 1) * weights).sum(1)
         mean = middle.squeeze(1) + spread.squeeze(2) * (mean - middle.squeeze(1))
         low, high = self.network.lower_bound, self.network.upper_bound
         drawn = None if order is None else mixed[:, count_asked:].gather(1, torch.sort(order, 1)[1]).clamp(low, high)

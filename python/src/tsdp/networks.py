@@ -105,9 +105,9 @@ def student_t_quantiles(df: Tensor, levels: Tensor) -> Tensor:
     nodes of (0, ½) (barycentric formula)."""
     angles = (torch.arange(20, dtype=torch.float64, device=df.device) + 0.5) * (math.pi / 20)
     nodes = torch.cos(angles)
-    known = torch.log(student_t_quantile((4.0 / (1.0 + nodes)).unsqueeze(1), levels).abs().clamp(min=1e-300))
+    known = torch.log(student_t_quantile((4.0 / (1.0 + nodes)).unsqueeze(1), levels).abs().clamp(min=1e-30))
     gaps = (4.0 / df.double().clamp(max=1e6) - 1.0).unsqueeze(2) - nodes
-    gaps = torch.where(gaps.eq(0.0), torch.full_like(gaps, 1e-290), gaps)
+    gaps = torch.where(gaps.eq(0.0), torch.full_like(gaps, 1e-30), gaps)
     signs = torch.tensor([1.0, -1.0] * 10, dtype=torch.float64, device=df.device)
     shares = torch.sin(angles) * signs / gaps
     t = torch.exp(shares.matmul(known) / shares.sum(2, keepdim=True))

@@ -14,6 +14,7 @@ from .mixture import Candidates, Forecaster
 from .networks import NETWORKS, Network
 
 _NETWORK = "network."  # before the number and the weights' names of each other network, with a point
+_MIXTURE = ("mixture.log_weights", "mixture.log_spread")  # what was trained of the mixture
 _START = "start."  # before the names of the weights that training began with, where they are a candidate
 _LARGEST_LENGTH = 1_000_000
 _PRIORS = ("none", "last_value", "seasonal_naive")
@@ -93,6 +94,7 @@ def _mixture(sizes: _Sizes, path: str) -> dict[str, Any] | None:
     mixture = _Sizes(sizes.found["mixture"], path, "mixture.")
     mixture.number("windows", 1, 1000)
     mixture.flag("skips_outliers", False)
+    mixture.flag("trained", False)
     mixture.number("stride", sizes.read["prediction_length"], _LARGEST_LENGTH)
     members = []
     for item in mixture.items("members", 100):
@@ -207,10 +209,17 @@ def forecaster_of(archive: Archive, path: str) -> Forecaster:
     start = network(kind, sizes, _START) if has_start else None
     whole = network(kind, sizes, "")
     others = [network(NETWORKS[one["model"]], one, f"{_NETWORK}{i}.") for i, one in enumerate(mixture["networks"] if mixture else [])]
+    trained = None
+    if mixture is not None and mixture["trained"]:
+        forecasts = 1 + len(mixture["members"]) + len(mixture["networks"]) + len(mixture["external"])
+        trained = tuple(stored.pop(name, None) for name in _MIXTURE)
+        for name, found, shape in zip(_MIXTURE, trained, ((2, forecasts), (1,))):
+            if found is None or tuple(found.shape) != shape or found.dtype != precision or not bool(torch.isfinite(found).all()):
+                raise DataError(f"{path}: weights '{name}': expected finite ones, for each forecast that is mixed")
     if stored:
         raise DataError(f"{path}: holds weights that the model has not")
     _require_stated_networks(archive, path)
     past = _past_length(whole, others, mixture)
     if past > _LARGEST_LENGTH or about["past_length"] != past or about["prediction_length"] != whole.prediction_length:
         raise DataError(f"{path}: model: past_length and prediction_length are not those of its sizes")
-    return Forecaster(whole, start, others, mixture, past).eval()
+    return Forecaster(whole, start, others, mixture, past, trained).eval()

@@ -1,0 +1,136 @@
+#include "mixture_weights.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <torch/csrc/jit/api/module.h>
+
+#include "mixture.h"
+#include "script_module.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+
+namespace tsdp::models {
+namespace {
+
+std::int64_t candidates_of(const Mixture& mixture) {
+  return static_cast<std::int64_t>(mixture.members.size() + mixture.networks.size()) + 1;
+}
+
+/// (2h − H − 1)/(H − 1) for h = 1, …, H; 0 if there is one step.
+at::Tensor places_in_horizon(std::int64_t horizon) {
+  return at::arange(horizon, at::kDouble)
+      .mul_(2.0)
+      .sub_(static_cast<double>(horizon - 1))
+      .div_(static_cast<double>(std::max<std::int64_t>(1, horizon - 1)));
+}
+
+at::Tensor deciles() { return at::arange(1, 10, at::kDouble).div_(10.0).view({9, 1}); }
+
+}  // namespace
+
+struct MixtureWeights::Shared {
+  explicit Shared(std::unique_ptr<Forecaster> own) : network(std::move(own)) {}
+
+  std::unique_ptr<Forecaster> network;
+  std::once_flag once;
+  torch::jit::Module module{};
+
+  /// Made at the first loss, when the network has its weights and knows the others.
+  const torch::jit::Module& script() {
+    std::call_once(once, [&] { module = script_module(*network); });
+    return module;
+  }
+};
+
+MixtureWeights::MixtureWeights(std::unique_ptr<Forecaster> network)
+    : MixtureWeights(std::make_shared<Shared>(std::move(network)), at::Tensor()) {
+  auto& own = *shared_->network;
+  if (own.samples_paths() || own.options().mixture.empty() || !own.options().mixture.external.empty())
+    throw UsageError(
+        "training.trainable: found mixture, and no candidates that a series' own past gives; expected some in "
+        "model.candidates");
+  if (!own.parameters().values().is_cpu())
+    throw UsageError("training.trainable: found mixture on a device; expected --device cpu");
+  own.keep_mixture_weights(parameters_.value(0), parameters_.value(1));
+}
+
+MixtureWeights::MixtureWeights(std::shared_ptr<Shared> shared, const at::Tensor& values)
+    : Forecaster(shared->network->options()), shared_(std::move(shared)) {
+  parameters_.declare("mixture.log_weights", {2, candidates_of(options_.mixture)});
+  parameters_.declare("mixture.log_spread", {1});
+  parameters_.allocate(shared_->network->parameters().values().options(), values);
+  layer_ = std::make_unique<dp::GivenGradients>(parameters_.gradients());
+  layer_list_.push_back(layer_.get());
+}
+
+std::unique_ptr<Forecaster> MixtureWeights::replica() const {
+  return std::unique_ptr<Forecaster>(new MixtureWeights(shared_, parameters_.values()));
+}
+
+std::string MixtureWeights::name() const { return shared_->network->name(); }
+std::int64_t MixtureWeights::longest_season() const { return shared_->network->longest_season(); }
+const Forecaster& MixtureWeights::network() const { return *shared_->network; }
+void MixtureWeights::initialise(RandomStream& stream) { shared_->network->initialise(stream); }
+std::string MixtureWeights::script() const { return shared_->network->script(); }
+
+std::int64_t MixtureWeights::past_length() const { return forecast_reach(*shared_->network); }
+
+std::int64_t MixtureWeights::bytes_per_window() const {
+  const auto& mixture = options_.mixture;
+  return 4 * 9 * options_.prediction_length * candidates_of(mixture) * (4 * mixture.windows + 8);
+}
+
+at::Tensor MixtureWeights::losses(const WindowBatch& batch) {
+  const auto rows = batch.size();
+  const auto horizon = options_.prediction_length;
+  auto module = shared_->script();
+  const auto found = module
+                         .run_method("to_train_on", batch.past_target, batch.past_observed,
+                                     batch.past_target.new_zeros({rows, batch.past_target.size(1), 0}))
+                         .toTupleRef()
+                         .elements()
+                         .vec();
+  const auto part = [&](std::size_t i) { return found[i].toTensor().to(at::kDouble); };
+  const auto history = part(0), truth = part(1), evidence = part(2), counted = part(3), least = part(4),
+             coming = part(5);
+  const auto tilt = parameters_.value(0).to(at::kDouble);
+  const auto log_spread = parameters_.value(1).to(at::kDouble);
+  const auto places = places_in_horizon(horizon);
+  const auto levels = deciles();
+  // w (B, K, H), the mixture m (B, 9, H), its spread s (B, 1, 1), the forecast f = m_5 + s (m − m_5).
+  const auto weights = at::softmax(evidence.unsqueeze(2) + (tilt[0].unsqueeze(1) + tilt[1].unsqueeze(1) * places), 1);
+  const auto spread =
+      module.run_method("mixture_spread", history, truth, weights, counted).toTensor() * log_spread.exp();
+  const auto mixed = (coming * weights.unsqueeze(2)).sum(1);
+  const auto middle = mixed.narrow(1, 4, 1);
+  const auto forecast = middle + spread * (mixed - middle);
+  const auto target = batch.future_target.to(at::kDouble).unsqueeze(1);
+  const auto observed = batch.future_observed.gt(0.0).unsqueeze(1);
+  const auto error = target - forecast;
+  const auto size = batch.past_target.abs().sum(1, true).to(at::kDouble) /
+                    batch.past_observed.sum(1, true).to(at::kDouble).clamp_min(1.0);
+  const auto scale = at::maximum(least, size.mul(1e-3)).clamp_min(1e-30);
+  const auto counts = counted.gt(0.0).to(at::kDouble);
+  const auto factor = counts * loss_unit / (9.0 * observed.sum({1, 2}).view({rows, 1}).clamp_min(1.0) * scale);
+  const auto none = at::zeros({}, error.options());
+  const auto loss = at::where(observed, at::maximum(levels * error, (levels - 1.0) * error), none);
+  // Of the loss by f: 1{y < f} − level; of f by m, and by log s; of m by the log weights: w (q − m).
+  const auto by_forecast = at::where(observed, error.lt(0.0).to(at::kDouble) - levels, none) * factor.unsqueeze(2);
+  auto by_mixed = spread * by_forecast;
+  by_mixed.narrow(1, 4, 1).add_((1.0 - spread) * by_forecast.sum(1, true));
+  const auto by_weights = weights * (by_mixed.unsqueeze(1) * (coming - mixed.unsqueeze(1))).sum(2);
+  const auto by_spread = (by_forecast * (forecast - middle)).sum({1, 2}).view({rows, 1});
+  layer_->set(
+      at::cat({by_weights.sum(2), (by_weights * places).sum(2), by_spread}, 1).to(parameters_.values().scalar_type()));
+  return (loss.sum({1, 2}).view({rows, 1}) * factor).squeeze(1).to(parameters_.values().scalar_type());
+}
+
+Forecaster::Hidden MixtureWeights::forward(const WindowBatch& batch) {
+  static_cast<void>(batch);
+  throw Error(ExitCode::failure, "weights of a mixture have no hidden units");
+}
+
+}  // namespace tsdp::models
