@@ -162,7 +162,11 @@ int audit(const Options& o) {
     throw tsdp::UsageError(cat("--target: given with --mode ", o.mode, "; expected --mode membership"));
   const auto config_file = tsdp::find_config_file(o.config_name);
   tsdp::cli::set_threads(o.threads);
-  const auto data = tsdp::data::prepare_data(tsdp::read_config(config_file, o.set), config_file);
+  const auto config = tsdp::read_config(config_file, o.set);
+  if (o.mode != "canary" && config.training.trainable == tsdp::Trainable::mixture)
+    throw tsdp::UsageError(cat(config_file.string(), ": training.trainable: found mixture with --mode ", o.mode,
+                               ", which is not implemented for it; expected --mode canary, or all or head"));
+  const auto data = tsdp::data::prepare_data(config, config_file);
   try {
     return of_model ? attack_membership(o, config_file, data) : attack_trainer(o, config_file, data);
   } catch (const tsdp::audit::Stopped&) {

@@ -349,8 +349,10 @@ int train_as(tsdp::training::Ranks& ranks, const Options& asked_for) {
   const auto o = after_restart(asked_for, ranks);
   const auto [folder, config_file, threads, device_name] = place_of(o);
   tsdp::cli::set_threads(threads);
-  const auto device = tsdp::cli::device_of(device_name);
   auto asked = tsdp::read_config(config_file, o.set);
+  // A mixture is trained on the CPU.
+  const bool of_mixture = asked.training.trainable == tsdp::Trainable::mixture;
+  const auto device = tsdp::cli::device_of(of_mixture && device_name == "auto" ? "cpu" : device_name);
   // Budgets compose pairs: noise that suffices only for adaptive composition would be charged above the target.
   if (!o.budget.empty() && asked.privacy.noise_sampled)
     throw tsdp::UsageError(cat(config_file.string(), ": privacy.noise.sampled: found ", *asked.privacy.noise_sampled,

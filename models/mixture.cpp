@@ -174,7 +174,7 @@ def without_outliers(self, past_target: Tensor, past_observed: Tensor) -> Tuple[
         past_observed = past_observed.masked_fill(far, 0.0)
     return values, past_target, past_observed
 
-def record(self, values: Tensor, past_target: Tensor, past_observed: Tensor, features: Tensor, draws: Tensor, external: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+def record(self, values: Tensor, past_target: Tensor, past_observed: Tensor, features: Tensor, draws: Tensor, external: Tensor, all_windows: bool) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     # What each candidate would have forecast of the last windows, (B, J, K, 9, H), what came (B, J, H), the logarithms
     # of their weights before what is trained (B, K), how many windows count (B, 1), and the least mean loss (B, 1).
     network = self.network_length
@@ -187,7 +187,13 @@ def record(self, values: Tensor, past_target: Tensor, past_observed: Tensor, fea
     places = torch.arange(length, device=values.device).expand_as(values)
     begins = torch.where(values.eq(values), places, torch.full_like(places, length)).amin(1, keepdim=True)
     counts = begins < ends - max(self.longest_season, horizon)
-    windows = int(counts.any(0).sum())
+    windows = self.mixture_windows
+    at_a_time = 8
+    if not all_windows:  # how many count, of any row: no more is worked on, and what is found is the same but for rounding
+        windows = int(counts.any(0).sum())
+        at_a_time = max(1, 128 // max(1, rows))  # more take more memory
+    if draws.size(1) > 0:
+        at_a_time = 1
     ends = ends[:windows]
     truth = values.index_select(1, (ends.unsqueeze(1) + torch.arange(horizon, device=values.device)).flatten()).reshape(rows, windows, horizon)
     truth = truth.masked_fill(counts[:, :windows].unsqueeze(2).logical_not(), float('nan'))
@@ -199,7 +205,6 @@ def record(self, values: Tensor, past_target: Tensor, past_observed: Tensor, fea
     past = torch.arange(-reach, 0, device=values.device)
     before = torch.arange(self.mixture_stride - length, 0, device=values.device) + padding
     forecasts: List[Tensor] = []
-    at_a_time = max(1, 128 // max(1, rows))  # more take more memory
     for first in range(0, windows, at_a_time):
         some = ends[first:first + at_a_time].unsqueeze(1)
         count = some.size(0)
@@ -253,7 +258,7 @@ def to_train_on(self, past_target: Tensor, past_observed: Tensor, features: Tens
     values, past_target, past_observed = self.without_outliers(past_target, past_observed)
     draws = values.new_zeros([values.size(0), 0, horizon, 2])
     external = values.new_zeros([values.size(0), self.mixture_windows + 1, 0, 10, horizon])
-    history, truth, evidence, counted, least = self.record(values, past_target, past_observed, features, draws, external)
+    history, truth, evidence, counted, least = self.record(values, past_target, past_observed, features, draws, external, True)
     length = past_target.size(1)
     network = self.network_length
     reach = self.longest_network
@@ -268,7 +273,7 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
     length = past_target.size(1)
     values, past_target, past_observed = self.without_outliers(past_target, past_observed)
     draws = uniform if self.from_samples else uniform[:, :0]
-    history, truth, evidence, counted, least = self.record(values, past_target, past_observed, features, draws, external)
+    history, truth, evidence, counted, least = self.record(values, past_target, past_observed, features, draws, external, False)
     weights = self.mixture_weights(evidence).to(values.dtype)
     spread = (self.mixture_spread(history, truth, weights, counted) * torch.exp(self.log_spread.double())).to(values.dtype)
     # The forecast. Sample i of S at a step is the mixture's quantile at its rank there among the network's samples.
@@ -279,7 +284,7 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
     q, mean, samples = self.network(past_target[:, length - network:], past_observed[:, length - network:], features[:, features.size(1) - network - horizon:], asked, uniform)
     candidates, means = self.candidates(past_target[:, length - reach:], past_observed[:, length - reach:], features[:, features.size(1) - reach - horizon:], values, torch.cat([asked, ranks]), draws)
     ordered, order = torch.sort(samples, 1)
-    external = external[:, 0].nan_to_num(0.0)
+    external = external[:, 0].nan_to_num(0.0, 0.0, 0.0)
     others = self.between_deciles(external[:, :, :9], torch.cat([asked, ranks]))
     both = torch.cat([torch.cat([q, ordered], 1).unsqueeze(1), candidates, others], 1)
     mixed = (both * weights.unsqueeze(2)).sum(1)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
 
 #include "mixture.h"
 #include "script_module.h"
@@ -80,13 +81,16 @@ std::int64_t MixtureWeights::past_length() const { return forecast_reach(*shared
 
 std::int64_t MixtureWeights::bytes_per_window() const {
   const auto& mixture = options_.mixture;
-  return 4 * 9 * options_.prediction_length * candidates_of(mixture) * (4 * mixture.windows + 8);
+  // The forecasts of all windows, and eight pasts at a time, from which the regression makes 8 numbers of each value.
+  return 4 * 9 * options_.prediction_length * candidates_of(mixture) * (4 * mixture.windows + 8) +
+         8 * 8 * 40 * past_length();
 }
 
 at::Tensor MixtureWeights::losses(const WindowBatch& batch) {
   const auto rows = batch.size();
   const auto horizon = options_.prediction_length;
   auto module = shared_->script();
+  const torch::jit::GraphOptimizerEnabledGuard as_written(false);  // the same operations in every call
   const auto found = module
                          .run_method("to_train_on", batch.past_target, batch.past_observed,
                                      batch.past_target.new_zeros({rows, batch.past_target.size(1), 0}))
@@ -112,9 +116,10 @@ at::Tensor MixtureWeights::losses(const WindowBatch& batch) {
   const auto error = target - forecast;
   const auto size = batch.past_target.abs().sum(1, true).to(at::kDouble) /
                     batch.past_observed.sum(1, true).to(at::kDouble).clamp_min(1.0);
-  const auto scale = at::maximum(least, size.mul(1e-3)).clamp_min(1e-30);
-  const auto counts = counted.gt(0.0).to(at::kDouble);
-  const auto factor = counts * loss_unit / (9.0 * observed.sum({1, 2}).view({rows, 1}).clamp_min(1.0) * scale);
+  const auto scale = at::maximum(least, size.mul(1e-3));
+  const auto counts = counted.gt(0.0).logical_and(scale.gt(0.0)).to(at::kDouble);
+  const auto factor =
+      counts * loss_unit / (9.0 * observed.sum({1, 2}).view({rows, 1}).clamp_min(1.0) * scale.clamp_min(1e-300));
   const auto none = at::zeros({}, error.options());
   const auto loss = at::where(observed, at::maximum(levels * error, (levels - 1.0) * error), none);
   // Of the loss by f: 1{y < f} − level; of f by m, and by log s; of m by the log weights: w (q − m).

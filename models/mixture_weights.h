@@ -16,8 +16,9 @@ namespace tsdp::models {
 ///
 /// The loss of a window is `loss_unit` times the mean quantile loss (levels 0.1, …, 0.9, observed steps) of the
 /// mixture, over that of the candidate that did best on the series' last windows, or over a thousandth of the mean size
-/// of the past's values, if that is more; 0 if no window counts. The spread s that the last windows choose counts as a
-/// constant in the gradient. It reads one window, its own past included, and couples no two windows.
+/// of the past's values, if that is more; 0 if no window counts, or all values of the past are 0. The spread s that the
+/// last windows choose counts as a constant in the gradient, and the bounds of the data, at which forecasts are cut,
+/// are not known here. It reads one window, its own past included, and couples no two windows.
 class MixtureWeights final : public Forecaster {
  public:
   /// So that gradients are about as long as the default clip norm: at a few candidates' losses of 1, they are 0.01.

@@ -161,7 +161,7 @@ def student_t_quantiles(self, df: Tensor, levels: Tensor) -> Tensor:
     angles = (places + 0.5) * (3.141592653589793 / 20.0)
     nodes = torch.cos(angles)
     known = torch.log(self.student_t_quantile((4.0 / (1.0 + nodes)).unsqueeze(1), tails).abs().clamp(min=1e-30))
-    gaps = (4.0 / df.double().clamp(max=1e6) - 1.0).unsqueeze(2) - nodes
+    gaps = (4.0 / df.double().clamp(2.0, 1e6) - 1.0).unsqueeze(2) - nodes
     gaps = torch.where(gaps.eq(0.0), torch.full_like(gaps, 1e-30), gaps)
     shares = torch.sin(angles) * (1.0 - 2.0 * (places % 2.0)) / gaps
     t = torch.exp(shares.matmul(known) / shares.sum(2, keepdim=True))

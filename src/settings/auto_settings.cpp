@@ -77,6 +77,24 @@ std::int64_t context_of(const Config& c, const privacy::SeriesLengths& lengths) 
   return std::max(std::min(wanted, held), by_season && season <= held ? season : 1);
 }
 
+/// What training.trainable: mixture leaves as it is and reads must be known: weights that are no draw, candidates, and
+/// other networks that read no more of the past than is accounted for.
+void require_mixture_to_train(const Config& c, const SettledScheme& out) {
+  if (c.training.trainable != Trainable::mixture) return;
+  const auto refuse = [](const auto&... parts) {
+    throw UsageError(cat("training.trainable: found mixture with ", parts...));
+  };
+  if (!out.start && prior_of(c).kind == PriorKind::none)
+    refuse("random weights, which would stay as they are; expected another model.start or a model.prior");
+  const auto mixture = mixture_of(c);
+  if (mixture.empty()) refuse("no candidates that a series' own past gives; expected some in model.candidates");
+  const auto known = accounted_context(c) - mixture.windows * mixture.stride;
+  for (const auto& network : out.networks)
+    if (const auto read = context_length_of(network); read > known)
+      refuse(network.file.string(), " among the candidates, which reads ", read, " values where the others read ",
+             known, "; expected a longer model.context_length, or model.candidates without it");
+}
+
 /// The candidates that `auto` stands for with a prior.
 void name_candidates(Config& c) {
   c.model.auto_candidates = false;
@@ -244,6 +262,7 @@ SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths
     out.choose("model.candidates: other_starts", names.empty() ? std::string("none") : join(names, ", "),
                "networks of other kinds, trained on synthetic series alone");
   }
+  require_mixture_to_train(c, out);
   const bool of_mixture = c.training.trainable == Trainable::mixture;
   const auto lambda = c.sampling.subsequences_per_sequence;
   if (c.sampling.auto_batch_size) {

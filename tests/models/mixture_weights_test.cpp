@@ -117,9 +117,15 @@ TEST(MixtureWeights, NoWindowDependsOnAnother) {
   auto others = batch;
   others.past_target = batch.past_target.clone();
   others.past_target.narrow(0, 0, 3).mul_(1000.0);
-  const auto beside_others = model->losses(others);
+  const auto beside_others = model->losses(others).clone();
+  // Others that begin later: fewer windows count.
+  others.past_observed = batch.past_observed.clone();
+  others.past_observed.narrow(0, 0, 3).narrow(1, 0, model->past_length() - 4).zero_();
+  others.past_target = batch.past_target * others.past_observed;
+  const auto beside_late_ones = model->losses(others);
   for (std::int64_t row = 3; row < batch.size(); ++row) {
     EXPECT_EQ(beside_others[row].item<float>(), together[row].item<float>());
+    EXPECT_EQ(beside_late_ones[row].item<float>(), together[row].item<float>());
     EXPECT_NEAR(model->losses(batch.rows(row, 1)).item<float>() / together[row].item<float>(), 1.0, 1e-5);
   }
 }
@@ -135,6 +141,17 @@ TEST(MixtureWeights, BeginsWithTheMixtureAsItIs) {
   EXPECT_TRUE(forecast(*plain).equal(forecast(model->network())));
   set_random(*model, 1);
   EXPECT_FALSE(forecast(*plain).allclose(forecast(model->network())));
+}
+
+// Nothing can be said of what comes after a past of zeros.
+TEST(MixtureWeights, APastOfZerosCountsForNothing) {
+  const auto model = mixture(at::kFloat);
+  auto batch = windows(*model, 3, at::kFloat);
+  batch.past_target.zero_();
+  EXPECT_EQ(model->losses(batch).abs().max().item<float>(), 0.0F);
+  model->parameters().gradients().zero_();
+  for (auto* layer : model->layers()) layer->add_gradient({});
+  EXPECT_EQ(model->parameters().gradients().abs().max().item<float>(), 0.0F);
 }
 
 TEST(MixtureWeights, ReadsAllThatTheMixtureReads) {

@@ -106,7 +106,7 @@ def student_t_quantiles(df: Tensor, levels: Tensor) -> Tensor:
     angles = (torch.arange(20, dtype=torch.float64, device=df.device) + 0.5) * (math.pi / 20)
     nodes = torch.cos(angles)
     known = torch.log(student_t_quantile((4.0 / (1.0 + nodes)).unsqueeze(1), levels).abs().clamp(min=1e-30))
-    gaps = (4.0 / df.double().clamp(max=1e6) - 1.0).unsqueeze(2) - nodes
+    gaps = (4.0 / df.double().clamp(2.0, 1e6) - 1.0).unsqueeze(2) - nodes
     gaps = torch.where(gaps.eq(0.0), torch.full_like(gaps, 1e-30), gaps)
     signs = torch.tensor([1.0, -1.0] * 10, dtype=torch.float64, device=df.device)
     shares = torch.sin(angles) * signs / gaps
