@@ -165,7 +165,7 @@ def student_t_quantiles(self, df: Tensor, levels: Tensor) -> Tensor:
     gaps = torch.where(gaps.eq(0.0), torch.full_like(gaps, 1e-30), gaps)
     shares = torch.sin(angles) * (1.0 - 2.0 * (places % 2.0)) / gaps
     t = torch.exp(shares.matmul(known) / shares.sum(2, keepdim=True))
-    return torch.where(levels < 0.5, -t, t).transpose(1, 2)
+    return (torch.sign(levels - 0.5) * t).transpose(1, 2)
 )";
 }
 

@@ -111,7 +111,7 @@ def student_t_quantiles(df: Tensor, levels: Tensor) -> Tensor:
     signs = torch.tensor([1.0, -1.0] * 10, dtype=torch.float64, device=df.device)
     shares = torch.sin(angles) * signs / gaps
     t = torch.exp(shares.matmul(known) / shares.sum(2, keepdim=True))
-    return torch.where(levels < 0.5, -t, t).transpose(1, 2)
+    return (torch.sign(levels - 0.5) * t).transpose(1, 2)
 
 
 def student_t_draw(df: Tensor, uniform: Tensor) -> Tensor:
