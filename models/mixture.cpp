@@ -159,9 +159,9 @@ def place_in_horizon(self, like: Tensor) -> Tensor:
     steps = torch.arange(self.prediction_length, device=like.device).double()
     return (2.0 * steps - (self.prediction_length - 1)) / max(1, self.prediction_length - 1)
 
-def mixture_weights(self, evidence: Tensor) -> Tensor:
-    # (B, K) -> (B, K, H)
-    tilt = self.log_weights.double()
+def mixture_weights(self, evidence: Tensor, log_weights: Tensor) -> Tensor:
+    # (B, K) and (2, K) -> (B, K, H)
+    tilt = log_weights.double()
     tilt = tilt[0].unsqueeze(1) + tilt[1].unsqueeze(1) * self.place_in_horizon(evidence)
     return torch.softmax(evidence.unsqueeze(2) + tilt, 1)
 
@@ -274,7 +274,7 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
     values, past_target, past_observed = self.without_outliers(past_target, past_observed)
     draws = uniform if self.from_samples else uniform[:, :0]
     history, truth, evidence, counted, least = self.record(values, past_target, past_observed, features, draws, external, False)
-    weights = self.mixture_weights(evidence).to(values.dtype)
+    weights = self.mixture_weights(evidence, self.log_weights).to(values.dtype)
     spread = (self.mixture_spread(history, truth, weights, counted) * torch.exp(self.log_spread.double())).to(values.dtype)
     # The forecast. Sample i of S at a step is the mixture's quantile at its rank there among the network's samples.
     count = uniform.size(1)
@@ -314,6 +314,10 @@ std::string call(const Mixture::Member& member) {
 }
 
 }  // namespace
+
+std::int64_t mixed_forecasts(const Mixture& mixture) {
+  return 1 + std::ssize(mixture.members) + std::ssize(mixture.networks) + std::ssize(mixture.external);
+}
 
 const std::vector<double>& mixture_spreads() {
   static const std::vector<double> spreads = {0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5};

@@ -20,6 +20,9 @@ namespace tsdp::models {
 /// upper_bound, and self.spreads, which is mixture_spreads().
 [[nodiscard]] std::string mixture_script(const Mixture& mixture, const std::vector<std::int64_t>& network_lengths);
 
+/// K: how many forecasts are mixed, the network's own counted.
+[[nodiscard]] std::int64_t mixed_forecasts(const Mixture& mixture);
+
 /// The grid of spreads s.
 [[nodiscard]] const std::vector<double>& mixture_spreads();
 

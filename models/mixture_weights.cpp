@@ -1,6 +1,5 @@
 #include "mixture_weights.h"
 
-#include <algorithm>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -15,18 +14,6 @@
 
 namespace tsdp::models {
 namespace {
-
-std::int64_t candidates_of(const Mixture& mixture) {
-  return static_cast<std::int64_t>(mixture.members.size() + mixture.networks.size()) + 1;
-}
-
-/// (2h − H − 1)/(H − 1) for h = 1, …, H; 0 if there is one step.
-at::Tensor places_in_horizon(std::int64_t horizon) {
-  return at::arange(horizon, at::kDouble)
-      .mul_(2.0)
-      .sub_(static_cast<double>(horizon - 1))
-      .div_(static_cast<double>(std::max<std::int64_t>(1, horizon - 1)));
-}
 
 at::Tensor deciles() { return at::arange(1, 10, at::kDouble).div_(10.0).view({9, 1}); }
 
@@ -60,7 +47,7 @@ MixtureWeights::MixtureWeights(std::unique_ptr<Forecaster> network)
 
 MixtureWeights::MixtureWeights(std::shared_ptr<Shared> shared, const at::Tensor& values)
     : Forecaster(shared->network->options()), shared_(std::move(shared)) {
-  parameters_.declare("mixture.log_weights", {2, candidates_of(options_.mixture)});
+  parameters_.declare("mixture.log_weights", {2, mixed_forecasts(options_.mixture)});
   parameters_.declare("mixture.log_spread", {1});
   parameters_.allocate(shared_->network->parameters().values().options(), values);
   layer_ = std::make_unique<dp::GivenGradients>(parameters_.gradients());
@@ -82,13 +69,12 @@ std::int64_t MixtureWeights::past_length() const { return forecast_reach(*shared
 std::int64_t MixtureWeights::bytes_per_window() const {
   const auto& mixture = options_.mixture;
   // The forecasts of all windows, and eight pasts at a time, from which the regression makes 8 numbers of each value.
-  return 4 * 9 * options_.prediction_length * candidates_of(mixture) * (4 * mixture.windows + 8) +
+  return 4 * 9 * options_.prediction_length * mixed_forecasts(mixture) * (4 * mixture.windows + 8) +
          8 * 8 * 40 * past_length();
 }
 
 at::Tensor MixtureWeights::losses(const WindowBatch& batch) {
   const auto rows = batch.size();
-  const auto horizon = options_.prediction_length;
   auto module = shared_->script();
   const torch::jit::GraphOptimizerEnabledGuard as_written(false);  // the same operations in every call
   const auto found = module
@@ -100,12 +86,11 @@ at::Tensor MixtureWeights::losses(const WindowBatch& batch) {
   const auto part = [&](std::size_t i) { return found[i].toTensor().to(at::kDouble); };
   const auto history = part(0), truth = part(1), evidence = part(2), counted = part(3), least = part(4),
              coming = part(5);
-  const auto tilt = parameters_.value(0).to(at::kDouble);
   const auto log_spread = parameters_.value(1).to(at::kDouble);
-  const auto places = places_in_horizon(horizon);
+  const auto places = module.run_method("place_in_horizon", evidence).toTensor();
   const auto levels = deciles();
   // w (B, K, H), the mixture m (B, 9, H), its spread s (B, 1, 1), the forecast f = m_5 + s (m − m_5).
-  const auto weights = at::softmax(evidence.unsqueeze(2) + (tilt[0].unsqueeze(1) + tilt[1].unsqueeze(1) * places), 1);
+  const auto weights = module.run_method("mixture_weights", evidence, parameters_.value(0)).toTensor();
   const auto spread =
       module.run_method("mixture_spread", history, truth, weights, counted).toTensor() * log_spread.exp();
   const auto mixed = (coming * weights.unsqueeze(2)).sum(1);

@@ -21,7 +21,9 @@ namespace tsdp::models {
 /// are not known here. It reads one window, its own past included, and couples no two windows.
 class MixtureWeights final : public Forecaster {
  public:
-  /// So that gradients are about as long as the default clip norm: at a few candidates' losses of 1, they are 0.01.
+  /// In this unit the default clip norm, 1e-4, lies among the norms of single windows' gradients: half of them are
+  /// below 3e-5 on hourly loads and exchange rates, and below 6e-4 on the look-alike of traffic. Far smaller norms give
+  /// every window one length, with which the weights of exchange rates ended worse than they began.
   static constexpr double loss_unit = 0.005;
 
   /// `network` has the mixture in its options, none of whose forecasts other programs make. Throws UsageError for a

@@ -256,16 +256,14 @@ torch::jit::Module script_module(const Forecaster& model, bool sampled_forecasts
     number("mixture_windows", mixture.windows);
     number("mixture_stride", mixture.stride);
     module.register_attribute("skips_outliers", c10::BoolType::get(), mixture.skips_outliers);
-    number("candidate_count",
-           static_cast<std::int64_t>(mixture.members.size() + mixture.networks.size() + mixture.external.size()) + 1);
+    number("candidate_count", mixed_forecasts(mixture));
     module.register_attribute("external", c10::ListType::ofStrings(),
                               c10::List<std::string>(at::ArrayRef<std::string>(mixture.external)));
     number("longest_season", mixture.longest_season());
-    const auto candidates = module.attr("candidate_count").toInt();
     const auto options = model.parameters().values().options();
     const bool trained = model.log_weights().defined();
-    module.register_buffer("log_weights",
-                           trained ? model.log_weights().detach().clone() : at::zeros({2, candidates}, options));
+    module.register_buffer("log_weights", trained ? model.log_weights().detach().clone()
+                                                  : at::zeros({2, mixed_forecasts(mixture)}, options));
     module.register_buffer("log_spread", trained ? model.log_spread().detach().clone() : at::zeros({1}, options));
     module.register_buffer("spreads", at::tensor(mixture_spreads(), model.parameters().values().scalar_type()));
     if (mixture.has(Candidate::start))

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "dp/stored_tensor.h"
+#include "models/mixture.h"
 #include "models/script_module.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
@@ -284,10 +285,7 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
       ++used;
       return value;
     };
-    const auto& mixture = options.mixture;
-    const auto candidates =
-        static_cast<std::int64_t>(mixture.members.size() + mixture.networks.size() + mixture.external.size()) + 1;
-    model->keep_mixture_weights(weights(mechanism::log_weights_entry, {2, candidates}),
+    model->keep_mixture_weights(weights(mechanism::log_weights_entry, {2, models::mixed_forecasts(options.mixture)}),
                                 weights(mechanism::log_spread_entry, {1}));
   }
   if (data.tensors.size() != used) throw DataError(cat(where, ": holds weights that the model has not"));

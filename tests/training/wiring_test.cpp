@@ -40,6 +40,7 @@ namespace tsdp::training {
 namespace {
 
 constexpr std::uint64_t seed = 7;
+constexpr std::array of_networks = {Trainable::all, Trainable::head};
 
 /// One way of putting the parts together.
 struct Case {
@@ -333,7 +334,7 @@ TEST_F(Wiring, OwnersAreTheRecordsWhereSeriesHaveThem) {
 
 TEST_F(Wiring, EveryModelReleasesTheMechanismsOwn) {
   for (const auto& model : models::model_names())
-    for (const auto trainable : {Trainable::all, Trainable::head})
+    for (const auto trainable : of_networks)
       for (const auto& clipping : all_names<privacy::ClippingKind>())
         for (const auto& bottom : all_names<privacy::BottomLevel>()) {
           SCOPED_TRACE(cat(model, ", ", name(trainable), ", ", clipping, ", ", bottom));
@@ -424,7 +425,7 @@ TEST_F(Wiring, ReplayedStepsOfEveryModelReleaseTheMechanismsOwn) {
       auto config = small_training_of(model);
       config.privacy.clipping = named<privacy::ClippingKind>(clipping, "a case");
       config.sampling.bottom_level = privacy::BottomLevel::poisson;
-      for (const auto trainable : {Trainable::all, Trainable::head}) {
+      for (const auto trainable : of_networks) {
         config.training.trainable = trainable;
         expect_releases(config, cat(model, clipping, name(trainable)), 3);
       }
@@ -508,7 +509,7 @@ TEST_F(Wiring, EveryModelReleasesTheSumOfClippedSeries) {
           config.sampling.top_level = privacy::TopLevel::shuffled;
           config.sampling.batch_size = 16;
           config.sampling.subsequences_per_sequence = 4;
-          for (const auto trainable : {Trainable::all, Trainable::head}) {
+          for (const auto trainable : of_networks) {
             config.training.trainable = trainable;
             expect_releases(config, cat(name, ", ", tsdp::name(trainable)), 2, 4.0);
           }
