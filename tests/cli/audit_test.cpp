@@ -105,6 +105,10 @@ TEST_F(Audit, RefusesInOneLine) {
   expect_failure(run(audit, {"--config", file, "--trials", "1"}), audit, 2, {"--trials"});
   expect_failure(run(audit, {"--config", file, "--trials", "-1"}), audit, 2, {"--trials", "'-1'"});
   expect_failure(run(audit, {"--config", file, "--mode", "other"}), audit, 2, {"--mode"});
+  for (const std::string mode : {"data", "membership"})
+    expect_failure(run(audit, {"--config", file, "--mode", mode, "--set", "training.trainable=mixture", "--set",
+                               "model.candidates=[last_value_bands]"}),
+                   audit, 2, {"training.trainable: found mixture", "--mode " + mode, "expected --mode canary"});
   expect_failure(run(audit, {"--config", file, "--set", "privacy.enabled=false"}), audit, 2,
                  {"privacy.enabled", "true"});
   expect_failure(run(audit, {"--config", file, "--set", "privacy.target_epsilon=1e-4"}), audit, 4,

@@ -5,6 +5,10 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "settings/setup.h"
 #include "tsdp/base/error.h"
@@ -247,6 +251,47 @@ TEST(AutoSettings, TrainTheHeadOfAStartWhereThereIsMuchNoise) {
   c.dataset.prediction_length = 24;
   c.privacy.enabled = false;
   EXPECT_EQ(settle(c, lengths, "").config.training.trainable, Trainable::all);
+}
+
+// Its windows read far more of the past than its network, and that is accounted for.
+TEST(AutoSettings, AMixtureIsTrainedInFewStepsOnAllThatItReads) {
+  auto c = all_auto();
+  c.training.trainable = Trainable::mixture;
+  const auto many = privacy::SeriesLengths::equal(500, 5000);
+  const auto settled = settle(c, many, "config.yaml");
+  EXPECT_EQ(settled.config.sampling.batch_size, 128);
+  EXPECT_EQ(std::llround(static_cast<double>(*settled.config.training.max_epochs) *
+                         static_cast<double>(settled.method.scheme().steps_per_epoch())),
+            201);  // the whole epochs nearest to 200 steps: 67 of 3
+  const auto mixture = mixture_of(settled.config);
+  EXPECT_FALSE(mixture.has(Candidate::start));  // which is the network itself
+  EXPECT_EQ(settled.method.scheme().parameters().context_length, mixture.past_length(48, 30));
+  EXPECT_GT(mixture.past_length(48, 30), 56 * 24);
+}
+
+TEST(AutoSettings, AMixtureThatCannotBeTrainedIsRefused) {
+  const auto expect_refused = [](const std::string& part, const std::function<void(Config&)>& set) {
+    auto c = all_auto();
+    c.training.trainable = Trainable::mixture;
+    set(c);
+    try {
+      static_cast<void>(settle(c, lengths, "config.yaml"));
+      FAIL() << "not refused: " << part;
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  };
+  const auto given = [](Config& c, std::vector<std::string> candidates) {
+    c.model.candidates = std::move(candidates);
+    c.model.auto_candidates = false;
+  };
+  expect_refused("random weights", [&](Config& c) {
+    c.model.prior = PriorKind::none;
+    given(c, {"seasonal_quantiles"});
+  });
+  expect_refused("no candidates that a series' own past gives", [&](Config& c) { given(c, {"start"}); });
+  expect_refused("reads 168 values where the others read 130",
+                 [&](Config& c) { given(c, {"last_value_bands", "other_starts"}); });
 }
 
 // One series that begins late sets the noise of all; the others are as if it were not there.

@@ -509,6 +509,16 @@ TEST_F(ConfigTest, RefusesValuesThatContradictEachOther) {
   } catch (const PrivacyError& error) {
     EXPECT_NE(std::string(error.what()).find("training.checkpoint: found best"), std::string::npos) << error.what();
   }
+  const auto expect_no_mixture = [&](const std::vector<std::string>& settings, const std::string& part) {
+    auto all = settings;
+    all.emplace_back("training.trainable=mixture");
+    expect_refused(least_text, {"config.yaml: ", "training.trainable: found mixture with ", part}, all);
+  };
+  expect_no_mixture({"model.name=deepar", "model.lags=[1, 2]"}, "whose forecasts are samples");
+  expect_no_mixture({"model.sampled_forecasts=true"}, "whose forecasts are samples");
+  expect_no_mixture({"model.candidates=[]"}, "no model.candidates");
+  expect_no_mixture({"model.candidates=[seasonal_quantiles, chronos.jsonl]"}, "forecasts of other programs");
+  expect_no_mixture({"dataset.path=data/{rank}.txt"}, "expected one file");
   // Without privacy there is the training loss to choose by, and a bound on the whole gradient.
   EXPECT_EQ(read(least_text, {"training.checkpoint=best", "dataset.validation_length=0", "privacy.enabled=false",
                               "optimizer.gradient_norm_bound=10"})
