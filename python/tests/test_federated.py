@@ -19,7 +19,7 @@ import pytest
 import tsdp
 from conftest import hourly_frame
 from tsdp.archive import read_archive
-from tsdp.federated import Answer, Request, State, answer, carry, coordinate, exchange
+from tsdp.federated import Answer, Request, State, _Connection, answer, carry, coordinate, exchange
 from tsdp.programs import program
 
 SITES = 3
@@ -99,11 +99,15 @@ def test_ranks_end_as_one_process(ranks: Ranks, pooled: Path) -> None:
     assert not any(own.exists() for own in ranks.sockets)
 
 
+def connected(own: Path) -> socket.socket:
+    """Connected once the rank listens, which is a moment after its socket has a name."""
+    return _Connection(str(own), timeout=30, wait=30).socket
+
+
 def test_an_exchange_whose_answer_was_lost_is_asked_for_again(ranks: Ranks, pooled: Path) -> None:
     first, *others = ranks.sockets
     for own in ranks.sockets:
-        while not own.exists():
-            time.sleep(0.01)
+        connected(own).close()
         assert stat.S_IMODE(own.stat().st_mode) == 0o600
 
     def ask(request: Request) -> list[Answer]:
@@ -111,8 +115,7 @@ def test_an_exchange_whose_answer_was_lost_is_asked_for_again(ranks: Ranks, pool
         for rank, own in enumerate(others, 1):
             if request.number % 5 == 2:
                 for bytes_given in (b"", struct.pack("<qqq", request.number, 1, 0)):  # of a relay that ends before all is said
-                    with socket.socket(socket.AF_UNIX) as broken:
-                        broken.connect(str(own))
+                    with connected(own) as broken:
                         broken.sendall(bytes_given)
             once = answer(own, rank, request)
             assert once.state != State.NEEDS_MORE or request.number % 3 or answer(own, rank, request) == once
@@ -262,10 +265,7 @@ def test_a_signal_ends_ranks_that_wait_for_nobody(ranks: Ranks) -> None:
 @pytest.mark.parametrize("bytes_given, text", [(struct.pack("<q", 7), "found exchange 7"), (struct.pack("<qq", 0, 1 << 40), "messages; expected"), (struct.pack("<qqqq", 0, 1, 9, 1), "as a rank's number; expected 0 to 2"), (struct.pack("<qqqq", 0, 1, 0, -4), "found -4 bytes"), (struct.pack("<qqqq", 0, 1, 2, 1), "only rank 0 talks to all others"), (struct.pack("<q", -1), "found exchange -1")])
 def test_an_exchange_that_does_not_fit_ends_the_rank(bytes_given: bytes, text: str, ranks: Ranks) -> None:
     own = ranks.sockets[1]
-    while not own.exists():
-        time.sleep(0.01)
-    with socket.socket(socket.AF_UNIX) as wrong:
-        wrong.connect(str(own))
+    with connected(own) as wrong:
         wrong.sendall(bytes_given)
         _, said = ranks.processes[1].communicate(timeout=30)
     assert ranks.processes[1].returncode == 1 and text in said and len(said.splitlines()) == 1
