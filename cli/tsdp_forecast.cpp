@@ -80,9 +80,12 @@ void add_covariates(data::Dataset& dataset, const InputOptions& options, const s
   std::string given = options.covariates;
   std::string where = "--covariates";
   fs::path file = given;
+  auto columns = options.form.columns;
   if (given.empty() && !options.config.empty()) {
     const auto config_file = find_config_file(options.config);
-    given = read_config(config_file).dataset.covariates.value_or("");
+    const auto config = read_config(config_file);
+    given = config.dataset.covariates.value_or("");
+    columns = data::stated_form_of(config).columns;
     where = cat(config_file.string(), ": dataset.covariates.file");
     if (!given.empty()) file = find_file("dataset.covariates.file", given, config_file);
   }
@@ -92,7 +95,7 @@ void add_covariates(data::Dataset& dataset, const InputOptions& options, const s
                          ": expected a CSV file with these columns, up to ", horizon,
                          " steps after the end of every series"));
   if (read.empty()) throw UsageError(cat(where, ": found ", given, "; ", model, " reads no covariates: expected none"));
-  dataset.covariates = data::read_covariates(file, dataset.frequency, read, where);
+  dataset.covariates = data::read_covariates(file, dataset, read, columns, where);
   data::require_covariates(dataset, horizon);
 }
 
@@ -268,6 +271,7 @@ int forecast(const Options& o) {
   const auto frequency = metadata.model.value("frequency", std::string());
   if (frequency.empty())
     throw DataError(cat(o.model, ": names no frequency; expected a model that tsdp-export or tsdp-train wrote"));
+  if (privacy) evaluation::require_public_covariates(metadata.privacy);
   auto dataset = read_input(o.input, o.model, frequency, privacy.has_value());
   add_covariates(dataset, o.input, mechanism::covariates_of(metadata.model, o.model), o.model,
                  metadata.model.value("prediction_length", std::int64_t{1}));

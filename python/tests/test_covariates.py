@@ -66,6 +66,74 @@ def test_what_does_not_fit_is_refused(told: tsdp.Run, known: pd.DataFrame) -> No
         model.with_covariates(known.iloc[:200]).predict(hourly_frame())
 
 
+@pytest.fixture(scope="module")
+def of_series(known: pd.DataFrame) -> pd.DataFrame:
+    """A price of each series, which differs, and a region, in an order of their own."""
+    names = sorted(hourly_frame()["item_id"].unique())
+    parts = [pd.DataFrame({"region": ["north", "south"][place % 2], "price": (known["price"] * (place + 1) / 9).round(4)}).assign(item_id=name) for place, name in enumerate(names)]
+    return pd.concat(parts[::-1]).reset_index().set_index(["item_id", "timestamp"]).iloc[::-1]
+
+
+def deepar_told(folder: Path, covariates: pd.DataFrame, **more: object) -> tsdp.Run:
+    settings = {"training.max_epochs": 2, "model.context_length": 24, "model.start": "fresh", "model.prior": "none", "model.lags": [1, 24], "optimizer.learning_rate": 0.01}
+    settings |= {"dataset.test_windows": 1, "dataset.validation_length": 6, "privacy.clip_norm": 0.1, **more}
+    return tsdp.train(hourly_frame(), folder, frequency="1h", prediction_length=6, model="deepar", covariates=covariates, settings=settings)
+
+
+def test_each_series_may_have_its_own(programs: None, of_series: pd.DataFrame, tmp_path: Path) -> None:
+    run = deepar_told(tmp_path / "run", of_series)
+    model = run.model
+    assert model.covariates == ["region=north", "region=south", "price"]
+    frame = hourly_frame()
+    file = tmp_path / "known.csv"
+    of_series.reset_index().to_csv(file, index=False, date_format="%Y-%m-%d %H:%M:%S")
+    found = model.with_covariates(of_series).predict(frame, quantiles=LEVELS, seed=11)
+    assert_same(found, by_program(run, frame, tmp_path, "--seed=11", f"--covariates={file}"))
+    one = frame["item_id"].iloc[0]
+    changed = of_series.copy()
+    changed.loc[[one], "price"] += 1.0
+    other = model.with_covariates(changed).predict(frame, quantiles=LEVELS, seed=11)
+    differ = (other["mean"] != found["mean"]).groupby(found["item_id"]).any()
+    assert differ[one] and differ.sum() == 1
+    assert "region=north" in " ".join(run.privacy.not_covered)
+
+
+def test_they_are_protected_where_that_is_asked_for(programs: None, of_series: pd.DataFrame, tmp_path: Path) -> None:
+    run = deepar_told(tmp_path / "run", of_series[["price"]], **{"dataset.covariates.private": True})
+    assert "price" not in " ".join(run.privacy.not_covered)
+    assert "(price) of a step belong to its value" in run.privacy.statement
+    assert run.verify()["agrees"]
+    with pytest.raises(tsdp.UsageError, match="which categories there are would be told by the model"):
+        deepar_told(tmp_path / "text", of_series, **{"dataset.covariates.private": True})
+    with pytest.raises(tsdp.UsageError, match="is the same for all series"):
+        deepar_told(tmp_path / "shared", of_series.groupby("timestamp")[["price"]].mean(), **{"dataset.covariates.private": True})
+    named = deepar_told(tmp_path / "named", of_series, **{"dataset.covariates.private": True, "dataset.covariates.columns": ["region=south"]})
+    assert named.model.covariates == ["region=south"]
+
+
+def test_facts_of_a_series_hold_for_all_of_its_steps(programs: None, of_series: pd.DataFrame, tmp_path: Path) -> None:
+    facts = of_series.groupby("item_id").first()
+    run = deepar_told(tmp_path / "run", facts)
+    frame = hourly_frame()
+    facts.reset_index().to_csv(tmp_path / "facts.csv", index=False)
+    found = run.model.with_covariates(facts).predict(frame, quantiles=LEVELS, seed=3)
+    assert_same(found, by_program(run, frame, tmp_path, "--seed=3", f"--covariates={tmp_path / 'facts.csv'}"))
+    with pytest.warns(UserWarning, match="found 'west', which the model is not told of"):
+        run.model.with_covariates(facts.assign(region="west"))
+    with pytest.raises(tsdp.DataError, match="found no row of series"):
+        run.model.with_covariates(facts.iloc[1:]).predict(frame)
+    for wrong, why in (
+        (facts.reset_index(drop=True), "an index that fits"),
+        (pd.concat([facts, facts.iloc[:1]]), "found 2 rows of series"),
+        (facts.drop(columns="region"), "found no column 'region=north'"),
+        (facts.assign(price=np.nan), "missing"),
+        (of_series.drop(of_series.index[7]), "the step of 1h after the row before"),
+        (of_series.set_index(np.arange(len(of_series)), append=True), "an index that fits"),
+    ):
+        with pytest.raises(tsdp.DataError, match=why):
+            run.model.with_covariates(wrong)
+
+
 def test_booleans_are_numbers(told: tsdp.Run, known: pd.DataFrame) -> None:
     as_flags = known.assign(holiday=known["holiday"].astype(bool))
     frame = hourly_frame()

@@ -23,7 +23,7 @@ from test_model import assert_same, by_program, with_texts
 from tsdp import formats
 from tsdp.archive import read_archive
 from tsdp.mixture import Forecaster
-from tsdp.networks import student_t_quantiles
+from tsdp.networks import Levels, student_t_quantiles
 from tsdp.programs import program, run_program
 from tsdp.rebuilt import forecaster_of
 
@@ -130,7 +130,7 @@ def test_another_model_is_mixed_as_by_the_program(some: tsdp.Run, mixed: tsdp.Ru
 def test_quantiles_of_students_t() -> None:
     levels = [1e-6, 1e-4, 0.01, 0.3, 0.5, 0.77, 0.999]
     for df in (2.001, 2.5, 5.0, 7.3, 49.0, 400.0, 1e5):
-        found = student_t_quantiles(torch.tensor([[df]], dtype=torch.float64), torch.tensor(levels, dtype=torch.float64))[0, :, 0]
+        found = student_t_quantiles(torch.tensor([[df]], dtype=torch.float64), Levels(torch.tensor(levels, dtype=torch.float64)))[0, :, 0]
         for level, t in zip(levels, found.tolist()):
             below = mpmath.betainc(df / 2, 0.5, 0, df / (df + t * t), regularized=True) / 2
             density = mpmath.gamma((df + 1) / 2) / mpmath.gamma(df / 2) / mpmath.sqrt(df * mpmath.pi) * (1 + t * t / df) ** (-(df + 1) / 2)

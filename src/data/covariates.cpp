@@ -1,17 +1,44 @@
 #include "data/covariates.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
 
+#include "base/digest.h"
+#include "base/log.h"
+#include "csv_fields.h"
 #include "data/oddities.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/data/readers.h"
+#include "values.h"
 
 namespace tsdp::data {
+namespace {
 
-Covariates read_covariates(const std::filesystem::path& file, const Frequency& frequency,
-                           const std::vector<std::string>& columns, const std::string& key) {
+void require_number(const std::string& where, double value) {
+  if (std::abs(value) >= static_cast<double>(least_excessive))
+    throw DataError(cat(where, ": found a value of magnitude ", rounded(static_cast<double>(least_excessive), 6),
+                        " or more; expected smaller ones, best from -1 to 1"));
+}
+
+void require_few(std::size_t count, const std::filesystem::path& file, const std::string& key) {
+  if (count > most_covariates)
+    throw UsageError(cat(key, ": found ", count, " columns in ", file.string(), "; expected at most ", most_covariates,
+                         ": name those that the model is to be told of"));
+}
+
+[[noreturn]] void refuse_name(const std::string& name, const std::vector<std::string>& there,
+                              const std::filesystem::path& file, const std::string& key) {
+  throw UsageError(
+      cat(key, ": found '", name, "', which is no column of ", file.string(), "; expected of: ", join(there, ", ")));
+}
+
+/// The same for all series.
+Covariates read_shared(const std::filesystem::path& file, const Frequency& frequency,
+                       const std::vector<std::string>& columns, const std::string& key) {
   ReadOptions options;
   options.format = Format::csv;
   options.frequency = frequency;
@@ -22,18 +49,14 @@ Covariates read_covariates(const std::filesystem::path& file, const Frequency& f
   for (const auto& column : table.series) there.push_back(column.id);
   for (const auto& name : columns) {
     const auto found = std::find(there.begin(), there.end(), name);
-    if (found == there.end())
-      throw UsageError(cat(key, ": found '", name, "', which is no column of ", file.string(),
-                           "; expected of: ", join(there, ", ")));
+    if (found == there.end()) refuse_name(name, there, file, key);
     wanted.push_back(&table.series[static_cast<std::size_t>(found - there.begin())]);
   }
   if (columns.empty())
     for (const auto& column : table.series) wanted.push_back(&column);
-  if (wanted.size() > most_covariates)
-    throw UsageError(cat(key, ": found ", wanted.size(), " columns in ", file.string(), "; expected at most ",
-                         most_covariates, ": name those that the model is to be told of"));
+  require_few(wanted.size(), file, key);
 
-  Covariates out{file.string(), {}, wanted.front()->start, {}, wanted.front()->month_day};
+  Covariates out{file.string(), {}, {{wanted.front()->start, {}, wanted.front()->month_day}}};
   for (const auto* column : wanted) {
     const auto missing =
         std::find_if(column->values.begin(), column->values.end(), [](float value) { return std::isnan(value); });
@@ -43,40 +66,272 @@ Covariates read_covariates(const std::filesystem::path& file, const Frequency& f
                               ? std::string("at an end")
                               : cat("at ", moment_text(column->at(frequency, missing - column->values.begin()))),
                           "; expected a number in every row, since covariates are known of every step"));
-    if (std::any_of(column->values.begin(), column->values.end(),
-                    [](float value) { return std::abs(value) >= least_excessive; }))
-      throw DataError(cat(file.string(), ": column ", column->id, ": found a value of magnitude ",
-                          rounded(static_cast<double>(least_excessive), 6),
-                          " or more; expected smaller ones, best from -1 to 1"));
+    for (const float value : column->values)
+      require_number(cat(file.string(), ": column ", column->id), static_cast<double>(value));
     out.names.push_back(column->id);
   }
   const auto rows = wanted.front()->values.size();
-  out.values.reserve(rows * wanted.size());
+  auto& values = out.tables.front().values;
+  values.reserve(rows * wanted.size());
   for (std::size_t row = 0; row < rows; ++row)
-    for (const auto* column : wanted) out.values.push_back(column->values[row]);
+    for (const auto* column : wanted) values.push_back(column->values[row]);
   return out;
 }
 
-std::optional<std::int64_t> first_row_of(const Series& series, const Dataset& dataset) {
-  return steps_between(dataset.covariates.start, dataset.frequency, series.start, dataset.covariates.month_day);
+constexpr const char* columns_of_series =
+    "a header with a column of series' names and columns of what is known of them";
+constexpr const char* row_of_series = "a series' name and what is known of it";
+
+/// The column of a role: the one that is stated, if the file has it, or the one of a usual name.
+std::optional<std::size_t> place_of(const detail::CsvRows& rows, detail::Role role, const std::string& stated) {
+  if (!stated.empty())
+    if (const auto place = rows.place_of(stated)) return place;
+  std::optional<std::size_t> out;
+  for (const auto& name : detail::known_names(role)) {
+    const auto place = rows.place_of(name);
+    if (place && out)
+      rows.fail_header(cat(" with the columns ", detail::in_quotes(rows.names()[*out]), " and ",
+                           detail::in_quotes(name), "; expected one of them"));
+    if (place) out = place;
+  }
+  return out;
+}
+
+/// Reads a file with a column of series' names.
+class FileOfSeries {
+ public:
+  FileOfSeries(std::filesystem::path file, const Dataset& dataset, const ColumnNames& stated, std::size_t item,
+               std::string key)
+      : file_(std::move(file)), dataset_(dataset), stated_(stated), item_(item), key_(std::move(key)) {}
+
+  Covariates read(const std::vector<std::string>& columns) {
+    find_columns(columns);
+    require_few(columns_.size(), file_, key_);
+    for (std::size_t s = 0; s < dataset_.series.size(); ++s) rows_of_.try_emplace(dataset_.series[s].id);
+    read_rows();
+    Covariates out{file_.string(), {}};
+    out.found_categories = found_categories_;
+    for (const auto& column : columns_) out.names.push_back(column.name);
+    std::map<std::string, std::size_t> number_of;  // of tables, by what they hold: many series have the same
+    for (const auto& series : dataset_.series) {
+      auto table = table_of(series.id);
+      Digest digest;
+      digest.add(std::as_bytes(std::span(table.values)));
+      const std::array about{table.start, static_cast<Moment>(table.month_day)};
+      digest.add(std::as_bytes(std::span(about)));
+      const auto [place, added] = number_of.try_emplace(digest.hex(), out.tables.size());
+      if (added) out.tables.push_back(std::move(table));
+      out.table_of.push_back(place->second);
+    }
+    return out;
+  }
+
+ private:
+  struct Column {
+    std::string name;
+    std::size_t place;
+    std::optional<std::string> category;  // none: numbers
+  };
+  /// Of one series, in the order of the file.
+  struct Rows {
+    std::vector<Moment> moments;
+    std::vector<std::int64_t> lines;
+    std::vector<float> values;  // (rows, K)
+  };
+
+  /// What the file has: names, numbers or text. Finds the columns that are wanted.
+  void find_columns(const std::vector<std::string>& wanted) {
+    detail::TextFile text(file_);
+    detail::CsvRows rows(text, columns_of_series, row_of_series);
+    time_ = place_of(rows, detail::Role::time, stated_.time);
+    const auto& names = rows.names();
+    struct Kind {
+      bool has_numbers = false;
+      std::set<std::string> categories;
+    };
+    std::map<std::size_t, Kind> kinds;
+    for (auto i = rows.first(); i < names.size(); ++i)
+      if (i != item_ && i != time_ && !names[i].empty()) kinds[i];
+    if (kinds.empty()) rows.fail_header(" without a column beside them; expected one for each covariate");
+    while (rows.next()) {
+      const auto& fields = rows.fields();
+      for (auto& [place, kind] : kinds) {
+        double value = 0.0;
+        if (detail::says_nothing(fields[place])) continue;
+        if (detail::parse_field(fields[place], value) == nullptr) kind.has_numbers = true;
+        else if (kind.categories.size() <= most_covariates) kind.categories.insert(detail::to_utf8(fields[place]));
+      }
+    }
+    const auto add = [&](std::size_t place) {
+      const auto name = detail::to_utf8(names[place]);
+      const auto& kind = kinds.at(place);
+      if (kind.has_numbers || kind.categories.empty()) {
+        columns_.push_back({name, place, std::nullopt});
+        return;
+      }
+      found_categories_ = true;
+      for (const auto& category : kind.categories) columns_.push_back({cat(name, "=", category), place, category});
+    };
+    std::vector<std::string> there;
+    for (const auto& [place, kind] : kinds) there.push_back(detail::to_utf8(names[place]));
+    const auto is_there = [&](const std::string& name) {
+      const auto place = rows.place_of(name);
+      return place && kinds.contains(*place) ? place : std::nullopt;
+    };
+    for (const auto& name : wanted) {
+      if (const auto place = is_there(name)) {
+        add(*place);
+        continue;
+      }
+      std::optional<std::size_t> place;
+      for (auto at = name.find('='); !place && at != std::string::npos; at = name.find('=', at + 1)) {
+        place = is_there(name.substr(0, at));
+        if (place) columns_.push_back({name, *place, name.substr(at + 1)});
+      }
+      if (!place) refuse_name(name, there, file_, key_);
+    }
+    if (wanted.empty())
+      for (const auto& [place, kind] : kinds) add(place);
+  }
+
+  void read_rows() {
+    detail::TextFile text(file_);
+    detail::CsvRows rows(text, columns_of_series, row_of_series);
+    std::map<std::size_t, std::set<std::string>> others;  // of columns of text: categories that are not asked for
+    while (rows.next()) {
+      const auto& fields = rows.fields();
+      const auto own = rows_of_.find(detail::to_utf8(fields[item_]));
+      if (own == rows_of_.end()) continue;
+      auto& here = own->second;
+      here.lines.push_back(text.line());
+      if (time_) {
+        if (rows.time_stamp(*time_, fields[*time_]).ahead)
+          text.fail(static_cast<std::int64_t>(*time_) + 1, cat("found the time ", detail::in_quotes(fields[*time_]),
+                                                               " with a zone; ", detail::clock_of_covariates));
+        here.moments.push_back(rows.moment(*time_, fields[*time_], dataset_.frequency));
+      }
+      std::set<std::size_t> met;  // columns of text that have one of the categories
+      for (const auto& column : columns_) {
+        const auto field = fields[column.place];
+        if (detail::says_nothing(field))
+          text.fail(static_cast<std::int64_t>(column.place) + 1,
+                    cat("found nothing of series ", detail::in_quotes(own->first),
+                        "; expected a value in every row, since covariates are known of every step"));
+        double value = 0.0;
+        if (!column.category) {
+          value = rows.value(column.place, field);
+          require_number(cat(file_.string(), ":", text.line(), ": column ", column.name), value);
+        } else if (detail::to_utf8(field) == *column.category) {
+          value = 1.0;
+          met.insert(column.place);
+        }
+        here.values.push_back(static_cast<float>(value));
+      }
+      for (const auto& column : columns_)
+        if (column.category && !met.contains(column.place) && others[column.place].size() < 2)
+          others[column.place].insert(detail::to_utf8(fields[column.place]));
+    }
+    rows.check_numbers();
+    for (const auto& [place, found] : others)
+      if (!found.empty())
+        log::warning(cat(file_.string(), ": column ", rows.names()[place], ": found ",
+                         detail::in_quotes(*found.begin()), found.size() > 1 ? " and others" : "",
+                         ", which the model is not told of: its covariates of this column are 0 there"));
+  }
+
+  Covariates::Table table_of(const std::string& id) const {
+    const auto& rows = rows_of_.at(id);
+    const auto count = rows.lines.size();
+    if (count == 0)
+      throw DataError(cat(file_.string(), ": found no row of series ", detail::in_quotes(id),
+                          "; expected rows of each series, by names as ", dataset_.name, " has them"));
+    if (!time_) {
+      if (count > 1)
+        throw DataError(cat(file_.string(), ":", rows.lines[1], ": found series ", detail::in_quotes(id),
+                            " again, first seen in line ", rows.lines[0],
+                            "; expected one row a series, or a column of times, named one of ",
+                            join(detail::known_names(detail::Role::time), ", ")));
+      return {0, rows.values, 0, true};
+    }
+    std::vector<std::size_t> order(count);
+    for (std::size_t i = 0; i < count; ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return rows.moments[a] < rows.moments[b]; });
+    Covariates::Table out{rows.moments[order.front()], {}};
+    const auto& frequency = dataset_.frequency;
+    if (is_of_months(frequency)) out.month_day = common_month_day(rows.moments);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto expected = advance(out.start, frequency, static_cast<std::int64_t>(i), out.month_day);
+      if (const auto found = rows.moments[order[i]]; found != expected)
+        throw DataError(cat(file_.string(), ":", rows.lines[order[i]], ":", *time_ + 1, ": found the time ",
+                            moment_text(found), " of series ", detail::in_quotes(id), "; expected ",
+                            moment_text(expected), ", as each step of ", frequency.text(), " has a row"));
+      const auto* from = rows.values.data() + order[i] * columns_.size();
+      out.values.insert(out.values.end(), from, from + columns_.size());
+    }
+    return out;
+  }
+
+  std::filesystem::path file_;
+  const Dataset& dataset_;
+  const ColumnNames& stated_;
+  std::size_t item_;
+  std::string key_;
+  std::optional<std::size_t> time_;
+  std::vector<Column> columns_;
+  bool found_categories_ = false;
+  std::map<std::string, Rows> rows_of_;
+};
+
+}  // namespace
+
+Covariates read_covariates(const std::filesystem::path& file, const Dataset& dataset,
+                           const std::vector<std::string>& columns, const ColumnNames& stated, const std::string& key) {
+  std::optional<std::size_t> item;
+  {
+    detail::TextFile text(file);
+    const detail::CsvRows rows(text, "a header, then rows of a time stamp and values", "a time stamp and values");
+    item = place_of(rows, detail::Role::item, stated.item);
+  }
+  if (!item) return read_shared(file, dataset.frequency, columns, key);
+  return FileOfSeries(file, dataset, stated, *item, key).read(columns);
+}
+
+KnownSteps::KnownSteps(const Dataset& dataset, std::size_t series)
+    : table_(dataset.covariates.tables.at(dataset.covariates.table(series))), width_(dataset.covariates.names.size()) {
+  if (table_.always) first_ = 0;
+  else first_ = steps_between(table_.start, dataset.frequency, dataset.series[series].start, table_.month_day);
+}
+
+std::span<const float> KnownSteps::at(std::int64_t place) const {
+  const auto row = table_.always ? 0 : first() + place;
+  if (row < 0 || static_cast<std::size_t>(row) >= table_.values.size() / width_) return {};
+  return std::span(table_.values).subspan(static_cast<std::size_t>(row) * width_, width_);
 }
 
 std::optional<std::pair<std::string, std::string>> covariate_that_is_a_series(const Dataset& dataset) {
   const auto& known = dataset.covariates;
   const auto width = known.names.size();
   for (const auto& series : dataset.series) {
-    const auto first = first_row_of(series, dataset);
-    if (!first || std::all_of(series.values.begin(), series.values.end(),
-                              [&](float x) { return std::isnan(x) || x == series.values.front(); }))
+    if (std::all_of(series.values.begin(), series.values.end(),
+                    [&](float x) { return std::isnan(x) || x == series.values.front(); }))
       continue;
-    for (std::size_t column = 0; column < width; ++column) {
-      bool same = true;
-      for (std::size_t i = 0; same && i < series.values.size(); ++i) {
-        const auto row = *first + static_cast<std::int64_t>(i);
-        same = std::isnan(series.values[i]) || row < 0 || row >= known.rows() ||
-               known.values[static_cast<std::size_t>(row) * width + column] == series.values[i];
+    std::map<std::pair<Moment, int>, std::optional<std::int64_t>> first_of;  // tables mostly begin together
+    for (const auto& table : known.tables) {
+      if (table.always) continue;  // it changes nowhere
+      const auto [place, added] = first_of.try_emplace({table.start, table.month_day});
+      if (added) place->second = steps_between(table.start, dataset.frequency, series.start, table.month_day);
+      if (!place->second) continue;
+      const auto rows = static_cast<std::int64_t>(table.values.size() / width);
+      for (std::size_t column = 0; column < width; ++column) {
+        bool same = true;
+        for (std::size_t i = 0; same && i < series.values.size(); ++i) {
+          const auto row = *place->second + static_cast<std::int64_t>(i);
+          same = std::isnan(series.values[i]) || row < 0 || row >= rows ||
+                 table.values[static_cast<std::size_t>(row) * width + column] == series.values[i];
+        }
+        if (same) return std::pair{known.names[column], series.id};
       }
-      if (same) return std::pair{known.names[column], series.id};
     }
   }
   return std::nullopt;
@@ -85,21 +340,23 @@ std::optional<std::pair<std::string, std::string>> covariate_that_is_a_series(co
 void require_covariates(const Dataset& dataset, std::int64_t beyond) {
   const auto& known = dataset.covariates;
   if (known.names.empty()) return;
-  const auto at = [&](std::int64_t row) { return advance(known.start, dataset.frequency, row, known.month_day); };
-  for (const auto& series : dataset.series) {
-    const auto first = first_row_of(series, dataset);
-    if (!first)
-      throw DataError(cat(known.file, ": its rows begin at ", moment_text(known.start), ", and series ", series.id,
+  for (std::size_t s = 0; s < dataset.series.size(); ++s) {
+    const auto& series = dataset.series[s];
+    const auto& table = known.tables[known.table(s)];
+    const auto rows = static_cast<std::int64_t>(table.values.size() / known.names.size());
+    const auto at = [&](std::int64_t row) { return advance(table.start, dataset.frequency, row, table.month_day); };
+    const KnownSteps steps(dataset, s);
+    if (!steps.meets())
+      throw DataError(cat(known.file, ": its rows begin at ", moment_text(table.start), ", and series ", series.id,
                           " at ", moment_text(series.start), ", which is no whole number of steps of ",
                           dataset.frequency.text(), " apart; expected rows at the times of the series"));
-    const auto last = *first + static_cast<std::int64_t>(series.values.size()) + beyond - 1;
-    if (*first >= 0 && last < known.rows()) continue;
-    const auto lacking = *first < 0 ? series.start : at(std::max(*first, known.rows()));
-    throw DataError(
-        cat(known.file, ": found rows from ", moment_text(known.start), " to ", moment_text(at(known.rows() - 1)),
-            ", and none for ", moment_text(lacking), " of series ", series.id, "; expected one for every step from ",
-            moment_text(series.start), " to ",
-            moment_text(series.at(dataset.frequency, static_cast<std::int64_t>(series.values.size()) + beyond - 1))));
+    const auto end = static_cast<std::int64_t>(series.values.size()) + beyond;
+    if (table.always || (steps.first() >= 0 && steps.first() + end <= rows)) continue;
+    const auto lacking = steps.first() < 0 ? series.start : at(std::max(steps.first(), rows));
+    throw DataError(cat(known.file, ": found rows from ", moment_text(table.start), " to ", moment_text(at(rows - 1)),
+                        ", and none for ", moment_text(lacking), " of series ", series.id,
+                        "; expected one for every step from ", moment_text(series.start), " to ",
+                        moment_text(series.at(dataset.frequency, end - 1))));
   }
 }
 

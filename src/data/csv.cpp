@@ -127,12 +127,8 @@ class Table {
 
  private:
   Moment moment_of(std::string_view field) {
-    if (options_.covariates &&
-        rows_.time_stamp(time_, field)
-            .ahead)  // Series may be in UTC or not; covariates in UTC would be shifted against those that are not.
-      file_.fail(time_column(), cat("found the time ", in_quotes(field),
-                                    " with a zone; expected times without one, in the clock of the series (where "
-                                    "theirs have a zone: UTC, and local time for steps of a day or longer)"));
+    if (options_.covariates && rows_.time_stamp(time_, field).ahead)
+      file_.fail(time_column(), cat("found the time ", in_quotes(field), " with a zone; ", clock_of_covariates));
     return rows_.moment(time_, field, options_.frequency);
   }
 

@@ -117,6 +117,13 @@ const std::vector<std::string>& known_names(Role role) {
   return role == Role::item ? item : role == Role::time ? time : value;
 }
 
+bool says_nothing(std::string_view field) {
+  const auto lower = lower_case(trimmed(field));
+  for (const char* word : {"", "?", "na", "n/a", "nan", "null", "none", "nat", "<na>"})
+    if (lower == word) return true;
+  return false;
+}
+
 bool has_long_header(const std::filesystem::path& path) {
   {
     TextFile file(path);

@@ -23,6 +23,15 @@ enum class Role {
 /// The first name of each is Nixtla's.
 [[nodiscard]] const std::vector<std::string>& known_names(Role role);
 
+/// Whether a field of text says that nothing is known, as tables write it: empty, NA, nan, null, …
+[[nodiscard]] bool says_nothing(std::string_view field);
+/// What a time of covariates is expected to be. Series may be in UTC or not; covariates in UTC would be shifted against
+/// those that are not.
+inline constexpr const char* clock_of_covariates =
+    "expected times without one, in the clock of the series (where theirs have a zone: UTC, and local time for steps "
+    "of "
+    "a day or longer)";
+
 /// Whether the header of this file has a column for each role, as the long form does. Throws DataError where it cannot
 /// be read.
 [[nodiscard]] bool has_long_header(const std::filesystem::path& path);

@@ -4,7 +4,8 @@
 #include <array>
 #include <cstring>
 #include <map>
-#include <utility>
+#include <optional>
+#include <tuple>
 
 #include "data/calendar_features.h"
 #include "data/covariates.h"
@@ -24,42 +25,43 @@ FeatureStore::FeatureStore(const Dataset& dataset, std::int64_t past_length, std
       future_length_(future_length),
       names_(window_feature_names(dataset.frequency, dataset.covariates.names)) {
   const auto& frequency = dataset.frequency;
-  const auto& known = dataset.covariates;
-  const auto known_count = known.names.size();
+  const auto known_count = dataset.covariates.names.size();
   const std::size_t calendar_count = names_.size() - known_count - 1;  // the age comes last
 
   struct Block {
     std::int64_t length = 0;
     std::int64_t first = 0;
-    std::int64_t known_row = 0;  // of the first place
+    std::size_t series = 0;  // one of those that share it
   };
-  using Calendar = std::pair<Moment, int>;  // start and day of the month
-  const auto calendar_of = [](const Series& series) { return Calendar{series.start, series.month_day}; };
-  std::map<Calendar, Block> blocks;
-  for (const auto& series : dataset.series) {
-    auto& block = blocks[calendar_of(series)];
-    block.length = std::max(block.length, static_cast<std::int64_t>(series.values.size()));
-    if (known_count > 0) block.known_row = first_row_of(series, dataset).value();
+  using Key = std::tuple<Moment, int, std::size_t>;  // start, day of the month, table of covariates
+  const auto key_of = [&](std::size_t s) {
+    return Key{dataset.series[s].start, dataset.series[s].month_day, dataset.covariates.table(s)};
+  };
+  std::map<Key, Block> blocks;
+  for (std::size_t s = 0; s < dataset.series.size(); ++s) {
+    auto& block = blocks[key_of(s)];
+    block.length = std::max(block.length, static_cast<std::int64_t>(dataset.series[s].values.size()));
+    block.series = s;
   }
   std::int64_t total = 0;
-  for (auto& [calendar, block] : blocks) {
+  for (auto& [key, block] : blocks) {
     block.first = total;
     total += (past_length + block.length + future_length) * feature_count();
   }
-  for (const auto& series : dataset.series) first_.push_back(blocks.at(calendar_of(series)).first);
+  for (std::size_t s = 0; s < dataset.series.size(); ++s) first_.push_back(blocks.at(key_of(s)).first);
 
   values_.assign(static_cast<std::size_t>(total), 0.0F);
   std::array<double, most_calendar_features> row{};
-  for (const auto& [calendar, block] : blocks) {
+  for (const auto& [key, block] : blocks) {
+    std::optional<KnownSteps> known;
+    if (known_count > 0) known.emplace(dataset, block.series);
     float* to = values_.data() + block.first + past_length * feature_count();
     for (std::int64_t place = 0; place < block.length + future_length; ++place) {
-      calendar_features(advance(calendar.first, frequency, place, calendar.second), frequency,
+      calendar_features(dataset.series[block.series].at(frequency, place), frequency,
                         std::span(row).first(calendar_count));
       for (std::size_t i = 0; i < calendar_count; ++i) *to++ = static_cast<float>(row[i]);
-      const auto known_row = block.known_row + place;
-      const bool is_known = known_row >= 0 && known_row < known.rows();
-      for (std::size_t i = 0; i < known_count; ++i)
-        *to++ = is_known ? known.values[static_cast<std::size_t>(known_row) * known_count + i] : 0.0F;
+      const auto told = known ? known->at(place) : std::span<const float>();
+      for (std::size_t i = 0; i < known_count; ++i) *to++ = told.empty() ? 0.0F : told[i];
       *to++ = age(place);
     }
   }

@@ -33,14 +33,6 @@ std::size_t place_of_names(const detail::CsvRows& rows, const std::string& state
   return 1 - owners;
 }
 
-/// Whether this says that nothing is known, as tables write it.
-bool is_missing(std::string_view owner) {
-  const auto lower = detail::lower_case(trimmed(owner));
-  for (const char* word : {"", "?", "na", "n/a", "nan", "null", "none", "nat", "<na>"})
-    if (lower == word) return true;
-  return false;
-}
-
 /// Warns of owners that are two by their spelling alone.
 void warn_of_alike(const std::filesystem::path& file, const std::map<std::string, std::int64_t, std::less<>>& owners) {
   std::map<std::string, std::string> by_form;
@@ -71,7 +63,7 @@ std::vector<std::int64_t> read_owners(const std::filesystem::path& file, const D
     const auto owner = fields[*owners];
     const auto [place, added] =
         known.try_emplace(detail::to_utf8(fields[names]), Known{detail::to_utf8(owner), text.line()});
-    if (is_missing(owner))
+    if (detail::says_nothing(owner))
       text.fail(static_cast<std::int64_t>(*owners) + 1,
                 cat("found no owner of series ", detail::in_quotes(fields[names]), "; expected one for each series"));
     if (!added && place->second.owner != detail::to_utf8(owner))

@@ -136,6 +136,14 @@ Json inference_privacy(const PrivateInference& privacy, std::int64_t uses) {
   return out;
 }
 
+void require_public_covariates(const Json& ledger) {
+  if (!ledger.is_object() || !ledger.contains("private")) return;
+  const auto known = mechanism::read_ledger(ledger, "the model's ledger");
+  if (known.protects_covariates)
+    throw UsageError(cat("--private: the model's training protects the covariates (", join(known.covariates, ", "),
+                         "), which a private forecast would read as they are; expected a model without them"));
+}
+
 Json with_training(const PrivateInference& privacy, const Json& ledger) {
   const auto& p = privacy.mechanism.parameters();
   Json out;

@@ -56,6 +56,8 @@ std::string but_for_the_start(const Ledger& ledger) {
   return what.empty() ? what : cat("; not counted: ", what);
 }
 
+constexpr const char* covariates_of_the_record = "part of the record: protected as the values of their series are";
+
 Json not_covered(const Ledger& ledger) {
   Json out = {
       "everything under private/: losses, norms, validation scores, plots, checkpoints and the key of the randomness",
@@ -84,7 +86,7 @@ Json not_covered(const Ledger& ledger) {
         "whoever operates a rank of this run, or reads what ranks send, which is not encrypted: they know more than is "
         "released; `ranks` states what holds against operators. Copies among the series of different ranks are not "
         "looked for");
-  if (!ledger.covariates.empty())
+  if (!ledger.covariates.empty() && !ledger.protects_covariates)
     out.push_back(cat("the covariates (", join(ledger.covariates, ", "),
                       "): treated as public, whoever they are about; a column that equals a series is refused"));
   if (const auto what = not_counted_of_start(ledger.start.origin); !what.empty()) out.push_back(what);
@@ -237,7 +239,12 @@ std::string statement_as(const Ledger& ledger, Edition edition) {
       ledger.method.choice_epsilon() > 0.0 ? " and, for the choice between the trained model and its start, tsdp.7"
                                            : "",
       ").");
-  if (!ledger.covariates.empty()) text += cat(" The covariates (", join(ledger.covariates, ", "), ") count as public.");
+  if (!ledger.covariates.empty())
+    text += cat(" The covariates (", join(ledger.covariates, ", "), ")",
+                !ledger.protects_covariates ? " count as public."
+                : ledger.method.privacy()->unit().relation == privacy::Relation::series
+                    ? " of a series belong to it, and are protected with it."
+                    : " of a step belong to its value: neighbours may differ in them where they differ in the value.");
   if (ledger.reproducible) text += " NOT FOR RELEASE: the randomness is reproducible from the seed.";
   return text + of_start();
 }
@@ -275,7 +282,10 @@ Json fields_of_run(const Ledger& ledger, Edition edition, const Json& all) {
     out["synthetic_data"] = {
         {"family", data->family}, {"series", data->series}, {"length", data->length}, {"seed", data->seed}};
   if (!ledger.covariates.empty())
-    out["covariates"] = {{"names", ledger.covariates}, {"meaning", "public: no guarantee is given for them"}};
+    out["covariates"] = {
+        {"names", ledger.covariates},
+        {"meaning", ledger.protects_covariates ? covariates_of_the_record : "public: no guarantee is given for them"}};
+  if (ledger.protects_covariates) out["covariates"]["protected"] = true;
   out["steps_planned"] = ledger.steps_planned;
   out["steps_taken"] = ledger.steps_taken;
   out["steps_charged"] = ledger.steps_charged;

@@ -173,7 +173,11 @@ Ledger read_terms(const Json& document, const std::string& where, int depth) {
     out.synthetic = {data.text("family"), data.length("series"), data.length("length"),
                      static_cast<std::int64_t>(data.count("seed", 0, most))};
   }
-  if (top.has("covariates")) out.covariates = top.section("covariates").texts("names");
+  if (top.has("covariates")) {
+    const auto covariates = top.section("covariates");
+    out.covariates = covariates.texts("names");
+    out.protects_covariates = out.is_private() && covariates.has("protected") && covariates.flag("protected");
+  }
   if (top.has("ranks")) out.files = top.section("ranks").length("files");
   constexpr auto most_steps = std::numeric_limits<std::uint64_t>::max() / 2;
   out.steps_planned = top.count("steps_planned", 0, most_steps);

@@ -27,15 +27,24 @@ constexpr std::string_view sampling_line = "shared sampling key, print: ";
 std::string covariates_text(const data::Dataset& dataset, bool all_rows = false) {
   const auto& known = dataset.covariates;
   if (known.names.empty()) return {};
-  std::int64_t rows = all_rows ? known.rows() : 0;
-  for (const auto& series : dataset.series)
-    rows =
-        std::max(rows, data::first_row_of(series, dataset).value() + static_cast<std::int64_t>(series.values.size()));
   Digest digest;
-  digest.add(std::as_bytes(
-      std::span(known.values)
-          .first(static_cast<std::size_t>(std::clamp<std::int64_t>(rows, 0, known.rows())) * known.names.size())));
-  digest.add(std::as_bytes(std::span(&known.start, 1)));
+  if (known.of_each_series()) {
+    for (std::size_t s = 0; s < dataset.series.size(); ++s) {
+      const data::KnownSteps steps(dataset, s);
+      for (std::size_t i = 0; i < dataset.series[s].values.size(); ++i)
+        digest.add(std::as_bytes(steps.at(static_cast<std::int64_t>(i))));
+    }
+  } else {
+    const auto& table = known.tables.front();
+    const auto count = static_cast<std::int64_t>(table.values.size() / known.names.size());
+    std::int64_t rows = all_rows ? count : 0;
+    for (std::size_t s = 0; s < dataset.series.size(); ++s)
+      rows = std::max(
+          rows, data::KnownSteps(dataset, s).first() + static_cast<std::int64_t>(dataset.series[s].values.size()));
+    rows = std::clamp<std::int64_t>(rows, 0, count);
+    digest.add(std::as_bytes(std::span(table.values).first(static_cast<std::size_t>(rows) * known.names.size())));
+    digest.add(std::as_bytes(std::span(&table.start, 1)));
+  }
   return cat(covariates_line, digest.hex(), "\n");
 }
 

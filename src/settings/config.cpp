@@ -454,6 +454,21 @@ void check_no_values(const std::string& where, const Config& c) {
     of_values("augmentation.forecast_noise", cat(c.augmentation.forecast_noise), "0");
 }
 
+/// Covariates as a part of the record: of every step those of its value. Theorems that bound the size of a change do
+/// not know how far a covariate may change.
+void check_private_covariates(const std::string& where, const Config& c) {
+  if (!c.dataset.protects_covariates) return;
+  const auto refuse_if = [&](bool found, const std::string& what) {
+    if (found) throw UsageError(cat(where, "dataset.covariates.private: found true ", what));
+  };
+  refuse_if(!c.dataset.covariates.has_value(), "without dataset.covariates.file; expected the file, too");
+  refuse_if(c.privacy.v.has_value(),
+            "with privacy.v, a bound for the change of a value, which says nothing of covariates; expected privacy.v "
+            "null");
+  refuse_if(c.augmentation.context_noise > 0.0 || c.augmentation.forecast_noise > 0.0,
+            "with noise on the data, of which the covariates have none; expected augmentation of 0");
+}
+
 void check_sampling(const std::string& where, const Config& c) {
   check_batch_size(where, c);
   check_noise_mechanism(where, c);
@@ -533,6 +548,7 @@ void check_together(const std::string& where, const Config& c) {
                          "; expected privacy.relation series, where all series of an owner are one record"));
   if (c.dataset.has_owners() && c.dataset.is_synthetic())
     throw UsageError(cat(where, "dataset.owner: found a file or column; synthetic series are nobody's: expected null"));
+  check_private_covariates(where, c);
   if (!c.dataset.covariates && !c.dataset.covariate_columns.empty())
     throw UsageError(cat(where, "dataset.covariates.columns: found ", join(c.dataset.covariate_columns, ", "),
                          " without dataset.covariates.file; expected the file, too"));

@@ -98,6 +98,23 @@ std::vector<std::int64_t> owners_of(const Config& config, const std::filesystem:
   return read_owners(file, dataset, d.item_column.value_or(""), d.owner_column.value_or("owner"), key);
 }
 
+/// Throws UsageError for covariates that cannot be part of the records of their series.
+void require_protectable(const Config& config, const Dataset& dataset, const std::filesystem::path& config_file) {
+  const auto& known = dataset.covariates;
+  const auto refuse = [&](const std::string& what) {
+    throw UsageError(cat(config_file.string(), ": dataset.covariates.private: found true, and ", known.file, what));
+  };
+  if (!known.of_each_series())
+    refuse(" is the same for all series; expected a file with a column of series' names, or false");
+  if (known.found_categories)
+    refuse(
+        " has a column of text: which categories there are would be told by the model; expected them in "
+        "dataset.covariates.columns, as column=category, from public knowledge");
+  if (known.tables.front().always && config.privacy.relation != privacy::Relation::series)
+    refuse(cat(" has one row a series, which belongs to all of its steps: privacy.relation ",
+               tsdp::name(config.privacy.relation), " protects values of few steps; expected privacy.relation series"));
+}
+
 /// Of the training values and start times of some series: what a replayed step must find as it was.
 std::string digest_of(std::span<const Series> series, std::span<const std::int64_t> lengths) {
   Digest out;
@@ -215,10 +232,16 @@ PreparedData prepare_data(Config config, const std::filesystem::path& config_fil
   if (config.dataset.covariates) {
     const auto where = cat(config_file.string(), ": dataset.covariates.columns");
     const auto file = find_file("dataset.covariates.file", *config.dataset.covariates, config_file);
-    dataset.covariates = read_covariates(file, dataset.frequency, config.dataset.covariate_columns, where);
+    dataset.covariates =
+        read_covariates(file, dataset, config.dataset.covariate_columns, stated_form_of(config).columns, where);
+    if (dataset.covariates.of_each_series() && config.dataset.has_ranks())
+      throw UsageError(cat(file.string(),
+                           ": found a column of series' names, with {rank} in dataset.path: not implemented; expected "
+                           "covariates that are the same for all series"));
     config.dataset.covariate_columns = dataset.covariates.names;
     require_covariates(dataset, 0);
-    if (const auto same = covariate_that_is_a_series(dataset); same && config.privacy.enabled)
+    if (config.dataset.protects_covariates) require_protectable(config, dataset, config_file);
+    else if (const auto same = covariate_that_is_a_series(dataset); same && config.privacy.enabled)
       throw PrivacyError(cat(file.string(), ": column ", same->first, ": has the values of series ", same->second,
                              ", and covariates count as public; expected numbers that are not those to be protected"));
     const auto calendar = window_feature_names(dataset.frequency);

@@ -113,11 +113,15 @@ const std::vector<Option>& option_table() {
        "Series too short for the split: an error; left out; or begun earlier, with missing values. Which they are "
        "follows from lengths alone."},
       {"dataset.covariates.file", false, OptionalText{AT(dataset.covariates)},
-       "CSV file of numbers that are known of every step, ahead of time too, and are the same for all series "
-       "(holidays, prices): time stamps in the first column, a column each, near -1 to 1. They count as public. For "
-       "models that read them (deepar)."},
+       "CSV file of what is known of every step, ahead of time too (holidays, prices, temperatures), near -1 to 1: "
+       "time "
+       "stamps in the first column and a column each, the same for all series; or with a column of series' names, of "
+       "each series. They count as public. For models that read them (deepar)."},
       {"dataset.covariates.columns", false, TextList{AT(dataset.covariate_columns), data::most_covariates},
-       "Columns of that file that the model is told of; an empty list: all of them."},
+       "Columns of that file that the model is told of; an empty list: all of them. A column of text is one covariate "
+       "column=category for each category."},
+      {"dataset.covariates.private", false, Flag{AT(dataset.protects_covariates)},
+       "Whether the covariates of each series are protected like its values, instead of public."},
       {"dataset.owner.column", false, OptionalText{AT(dataset.owner_column)},
        "Column that names whose a series is, of dataset.owner.file or, without it, of a csv_long file of series: all "
        "series of one owner are one record. For privacy.relation series."},

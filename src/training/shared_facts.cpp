@@ -27,8 +27,10 @@ std::string print_of(const std::optional<SecretKey>& key) { return key ? key_pri
 /// Of all rows of the covariates, which every rank reads from a file of its own.
 std::string digest_of(const data::Covariates& covariates) {
   Digest out;
-  out.add(std::as_bytes(std::span(covariates.values)));
-  out.add(std::as_bytes(std::span(&covariates.start, 1)));
+  for (const auto& table : covariates.tables) {
+    out.add(std::as_bytes(std::span(table.values)));
+    out.add(std::as_bytes(std::span(&table.start, 1)));
+  }
   return out.hex();
 }
 

@@ -406,6 +406,7 @@ mechanism::Ledger Trainer::Run::current_ledger(mechanism::RunState state) const 
   out.start = mechanism::start_of(config_, start_, networks_);
   out.synthetic = mechanism::synthetic_data_of(config_);
   out.covariates = config_.dataset.covariate_columns;
+  out.protects_covariates = out.is_private() && config_.dataset.protects_covariates;
   if (share_) out.files = config_.dataset.files;
   out.steps_planned = plan_.steps;
   out.steps_taken = step_ - given_up_;

@@ -149,5 +149,89 @@ TEST_F(CovariatesOfRuns, AreRefusedInOneLine) {
   expect(told, 3, "none for 2015-01-01 02:00:00 of series");
 }
 
+/// `known` of each of three series, whose names are numbers: other prices, and a region.
+std::string of_series(const std::string& shared) {
+  std::string out;
+  std::istringstream in(shared);
+  std::vector<std::string> rows;
+  for (std::string line; std::getline(in, line);) rows.push_back(line);
+  out = "item_id," + rows.front() + ",region\n";
+  for (int s = 0; s < 20; ++s)
+    for (std::size_t i = 1; i < rows.size(); ++i)
+      out += std::to_string(s) + "," + rows[i].substr(0, rows[i].rfind(',')) + "," + std::to_string(0.1 * s) + "," +
+             (s % 2 == 0 ? "north" : "south") + "\n";
+  return out;
+}
+
+TEST_F(CovariatesOfRuns, OfEachSeriesAreProtectedWhereThatIsAskedFor) {
+  write("each.csv", of_series(known(230)));
+  const auto with = [this](std::vector<std::string> more) {
+    auto all = told;
+    all.back() = "dataset.covariates.file=each.csv";
+    for (const auto& one : more) all.insert(all.end(), {"--set", one});
+    return all;
+  };
+  make_run("public", with({}));
+  const auto open = nlohmann::json::parse(read("public/privacy.json"));
+  EXPECT_EQ(open["covariates"]["names"], (nlohmann::json{"holiday", "price", "region=north", "region=south"}));
+  EXPECT_FALSE(open["covariates"].contains("protected"));
+  EXPECT_EQ(run("tsdp-evaluate", {"--run", "public", "--json"}).exit_code, 0);
+  // The run goes on with what it was charged for alone.
+  auto other = of_series(known(230));
+  other.replace(other.find("0.100000"), 8, "0.300000");
+  write("each.csv", other);
+  expect_failure(run("tsdp-train", {"--resume", "public", "--threads", "1"}), "tsdp-train", 2,
+                 {"dataset.covariates.file: found ../each.csv with other values than the run began with"});
+  write("each.csv", of_series(known(238)));  // rows behind the series may come later
+  EXPECT_EQ(run("tsdp-train", {"--resume", "public", "--threads", "1"}).exit_code, 0);
+
+  make_run("told", with({"dataset.covariates.private=true", "dataset.covariates.columns=[price, region=south]"}));
+  const auto ledger = nlohmann::json::parse(read("told/privacy.json"));
+  EXPECT_EQ(ledger["covariates"]["names"], (nlohmann::json{"price", "region=south"}));
+  EXPECT_TRUE(ledger["covariates"]["protected"].get<bool>());
+  EXPECT_EQ(ledger["not_covered"].dump().find("price"), std::string::npos);
+  EXPECT_NE(ledger["statement"].get<std::string>().find(
+                "The covariates (price, region=south) of a step belong to its value: neighbours may differ in them "
+                "where they differ in the value."),
+            std::string::npos)
+      << ledger["statement"];
+  EXPECT_EQ(ledger["epsilon"], open["epsilon"]);
+  EXPECT_TRUE(answer("tsdp-account", {"verify", "told", "--json"})["agrees"].get<bool>());
+  // A statement that was changed is not derived anew.
+  auto changed = read("told/privacy.json");
+  const std::string flag = "\"protected\": true";
+  ASSERT_NE(changed.find(flag), std::string::npos) << changed;
+  changed.replace(changed.find(flag), flag.size(), "\"protected\": false");
+  write("changed.json", changed);
+  EXPECT_NE(run("tsdp-account", {"verify", "changed.json"}).exit_code, 0);
+  const auto privately =
+      forecast({"--covariates", "each.csv", "--private", "--epsilon", "1", "--delta", "1e-6", "--v", "1"});
+  expect_failure(privately, "tsdp-forecast", 2,
+                 {"--private: the model's training protects the covariates (price, region=south)"});
+
+  const auto expect = [&](const std::vector<std::string>& more, const std::string& because) {
+    expect_failure(plan(with(more)), "tsdp-train", 2, {"dataset.covariates.private: found true" + because});
+  };
+  expect({"dataset.covariates.private=true"}, ", and each.csv has a column of text");
+  expect({"dataset.covariates.private=true", "dataset.covariates.file=known.csv"},
+         ", and known.csv is the same for all series");
+  expect({"dataset.covariates.private=true", "dataset.covariates.columns=[price]", "privacy.v=1"}, " with privacy.v");
+  expect({"dataset.covariates.private=true", "dataset.covariates.columns=[price]", "privacy.v=1",
+          "augmentation.context_noise=1"},
+         " with privacy.v");
+  write("facts.csv", "item_id,size\n0,1\n1,2\n2,3\n3,4\n4,5\n5,6\n6,7\n7,8\n8,9\n9,1\n");
+  expect({"dataset.covariates.private=true", "dataset.covariates.file=facts.csv"},
+         ", and facts.csv has one row a series");
+  // What a start was trained on in public stays so.
+  expect_failure(
+      plan(with({"dataset.covariates.private=true", "model.start=public/model.pt",
+                 "dataset.covariates.columns=[holiday, price, region=north, region=south]"})),
+      "tsdp-train", 2,
+      {"dataset.covariates.private: found true; the weights are of a run on data to which the covariates were "
+       "public"});
+  expect_failure(plan({"--set", "dataset.covariates.private=true"}), "tsdp-train", 2,
+                 {"without dataset.covariates.file"});
+}
+
 }  // namespace
 }  // namespace tsdp::cli_test

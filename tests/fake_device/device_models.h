@@ -145,10 +145,10 @@ inline data::Dataset series_with_gaps(bool covariates) {
     out.series.push_back(std::move(series));
   }
   if (!covariates) return out;
-  out.covariates = {"covariates.csv", {"first", "second"}, 0};
+  out.covariates = {"covariates.csv", {"first", "second"}, {{}}};
   for (int t = 0; t < 200; ++t) {
-    out.covariates.values.push_back(static_cast<float>(std::cos(0.1 * t)));
-    out.covariates.values.push_back(static_cast<float>(t % 3));
+    out.covariates.tables.front().values.push_back(static_cast<float>(std::cos(0.1 * t)));
+    out.covariates.tables.front().values.push_back(static_cast<float>(t % 3));
   }
   return out;
 }

@@ -687,7 +687,9 @@ class Derivation:
                 continue
             self.require("not_covered", fact in covered, f"nothing is said of {fact!r}")
         for name in self.option("dataset.covariates.columns") or []:
-            self.require("not_covered", name in covered, f"nothing is said of the covariate {name!r}")
+            protected = self.option("dataset.covariates.private")
+            self.require("not_covered", (name in covered) != protected, f"the covariate {name!r} is {'' if protected else 'not '}protected")
+            self.expect("protected covariates", ledger["covariates"].get("protected", False), protected)
         if ledger["state"] != "finished":
             self.require("not_covered", "copy" in covered or "copies" in covered, "nothing is said of copies that go on")
         warnings = " ".join(ledger["warnings"]) + ledger["statement"]

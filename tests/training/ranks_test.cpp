@@ -393,7 +393,7 @@ TEST(RanksFacts, AreSharedAndHaveToFit) {
       facts_of(2, [](data::Rank, data::PreparedData& data) { data.shards->files.back().digest = "the same"; }),
       "dataset.path: found the same series in the files 1 and 3, which would be trained on twice; expected other ones");
   for (const auto& text : facts_of(2, [](data::Rank rank, data::PreparedData& data) {
-         if (rank.number == 1) data.dataset.covariates.values = {1.0F};
+         if (rank.number == 1) data.dataset.covariates.tables = {{0, {1.0F}}};
        }))
     EXPECT_TRUE(text.starts_with("dataset.covariates.file: found ")) << text;
   const auto other_key = facts_of(

@@ -369,6 +369,54 @@ TEST_F(Wiring, AMixtureReleasesTheMechanismsOwn) {
     }
 }
 
+// A covariate of a step reaches the loss of no window but those that its value reaches, which are what is accounted,
+// and of no other series. So it is protected with its value.
+TEST_F(Wiring, ACovariateReachesTheWindowsOfItsStepAlone) {
+  auto config = small_training_of("deepar");
+  config.dataset.covariate_columns = {"first", "second"};
+  auto& known = data_.dataset.covariates;
+  known.names = config.dataset.covariate_columns;
+  RandomStream draws(SecretKey::from_seed(3), "covariates", 0);
+  for (std::size_t s = 0; s < data_.dataset.series.size(); ++s) {
+    data::Covariates::Table table{data_.dataset.series[s].start, {}};
+    for (std::size_t i = 0; i < 2 * data_.dataset.series[s].values.size(); ++i)
+      table.values.push_back(static_cast<float>(draws.uniform()));
+    known.tables.push_back(std::move(table));
+    known.table_of.push_back(s);
+  }
+  const auto type = at::TensorOptions(at::kFloat);
+  const auto model = model_of(config, type);
+  initialise(*model, 1, std::nullopt);
+  const data::WindowStore store(data_.dataset, model->past_length(), config.dataset.prediction_length);
+  std::vector<data::WindowIndex> windows;
+  for (std::size_t s = 0; s < data_.dataset.series.size(); ++s) {
+    const auto length = static_cast<std::int64_t>(data_.dataset.series[s].values.size());
+    for (std::int64_t start = 0; start + 4 <= length; ++start) windows.push_back({static_cast<std::int64_t>(s), start});
+  }
+  const auto losses = [&] {
+    WindowSource source(store, features_of(*model, data_.dataset), type);
+    return model->losses(source.gather(windows)).clone();
+  };
+  const auto before = losses();
+  const auto context = mechanism::accounted_context(config);
+  constexpr std::int64_t place = 60;
+  for (const std::size_t column : {0U, 1U}) {
+    auto& changed = known.tables[2].values[2 * static_cast<std::size_t>(place) + column];
+    changed += 3.0F;
+    const auto differ = (losses() != before);
+    changed -= 3.0F;
+    std::int64_t count = 0;
+    for (std::size_t i = 0; i < windows.size(); ++i) {
+      if (!differ[static_cast<std::int64_t>(i)].item<bool>()) continue;
+      ++count;
+      EXPECT_EQ(windows[i].series, 2);
+      EXPECT_GE(place, windows[i].start - context);
+      EXPECT_LT(place, windows[i].start + 4);
+    }
+    EXPECT_EQ(count, 4 + config.model.context_length.value() - 1);  // the context's first step is not read
+  }
+}
+
 /// While it lives, the CPU is a device that records: it keeps the work and does it again.
 class RecordingCpu {
  public:

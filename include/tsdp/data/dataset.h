@@ -127,18 +127,26 @@ struct Series {
 [[nodiscard]] std::optional<Frequency> coarser_than(const Frequency& stated,
                                                     std::span<const std::vector<Moment>> series);
 
-/// Numbers known for every step, ahead of time too, and the same for all series: holidays, prices, planned outages.
-/// Public.
+/// Numbers known for every step, ahead of time too: holidays, prices, temperatures. The same for all series, or those
+/// of each series.
 struct Covariates {
+  /// Of one series or more.
+  struct Table {
+    Moment start = 0;  ///< of the first row
+    std::vector<float> values = {};  ///< (rows, K), row-major, finite; one row a step of the data set's frequency
+    int month_day = 0;  ///< of the rows, as that of a series
+    bool always = false;  ///< it has one row, which holds for every step
+  };
+
   std::string file;  ///< where they come from, for error messages
   std::vector<std::string> names;  ///< K of them
-  Moment start = 0;  ///< of the first row
-  std::vector<float> values = {};  ///< (rows, K), row-major, finite; one row a step of the data set's frequency
-  int month_day = 0;  ///< of the rows, as that of a series
+  std::vector<Table> tables = {};
+  std::vector<std::size_t> table_of = {};  ///< of each series of the data set; empty: all have the first table
+  bool found_categories = false;  ///< some names are of categories that the rows have, and nobody has asked for by name
 
-  [[nodiscard]] std::int64_t rows() const noexcept {
-    return names.empty() ? 0 : static_cast<std::int64_t>(values.size() / names.size());
-  }
+  [[nodiscard]] bool of_each_series() const noexcept { return !table_of.empty(); }
+  /// The number of a series' table.
+  [[nodiscard]] std::size_t table(std::size_t series) const { return of_each_series() ? table_of[series] : 0; }
 };
 
 /// Forecasts that another program or model made of series of a data set, each from values before the window alone.

@@ -20,8 +20,7 @@ namespace tsdp::data {
 /// A window has `window_length()` rows of `feature_count()` = F features: the calendar features of the place, the data
 /// set's covariates, then its age, rounded to float32. Places before the start of the series are padding: all their
 /// features are 0, the age included. Places beyond the end are not: the calendar goes on, and covariates that end are
-/// 0. Features depend on the start of a series and the place alone, never on values, so series that start at one moment
-/// share their rows.
+/// 0. Features never depend on values: series that start at one moment and have the same covariates share their rows.
 class FeatureStore {
  public:
   /// Requires past_length, future_length ≥ 0.

@@ -118,7 +118,8 @@ struct Ledger {
   TrainingMethod method;
   Start start = {};
   std::optional<SyntheticData> synthetic;  ///< none: trained on data
-  std::vector<std::string> covariates = {};  ///< names of those that the model is given, which count as public
+  std::vector<std::string> covariates = {};  ///< names of those that the model is given
+  bool protects_covariates = false;  ///< those of a series are part of its record; otherwise all are public
   std::optional<std::int64_t> files = std::nullopt;  ///< that several ranks read; none: one file, and one process
   std::uint64_t steps_planned = 0, steps_taken = 0, steps_charged = 0;  ///< taken ≤ charged ≤ planned
   std::optional<Cost> cost;  ///< of a private method

@@ -1,9 +1,10 @@
-"""What is known of every step beside the series: holidays, prices, planned outages. Public, and the same for all series."""
+"""What is known of every step beside the series: holidays, prices, temperatures. The same for all series, or of each series."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
-from typing import Any, Sequence
+from typing import Any, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -14,50 +15,173 @@ from .frames import Series
 
 
 @dataclass
-class Covariates:
-    """Values of shape (steps, names), float32, the first row at `start`."""
+class _Table:
+    """Rows of shape (steps, covariates), float32, the first at `start`; one for every step where `start` is None."""
 
-    start: pd.Timestamp
+    start: pd.Timestamp | None
     values: np.ndarray
-    frequency: Frequency
     month_day: int = 0
 
+
+@dataclass
+class Covariates:
+    """The covariates `names` of all series (one table, under None), or of each series by its name. `columns` are those of the frame."""
+
+    names: list[str]
+    tables: dict[str | None, _Table]
+    frequency: Frequency
+    columns: pd.DataFrame
+
     @staticmethod
-    def of_frame(frame: pd.DataFrame, names: Sequence[str], frequency: Frequency) -> "Covariates":
-        """The columns `names` of a frame with a DatetimeIndex of consecutive steps.
+    def of_frame(frame: pd.DataFrame, names: Sequence[str] | None, frequency: Frequency) -> "Covariates":
+        """The covariates `names` of a frame, or all of them. Its index is of consecutive steps; or of series' names and steps; or of series' names, whose row
+        then holds for every step. A column of text, which the last two may have, is a covariate `column=category` for each category.
 
         >>> days = pd.date_range("2024-12-24", periods=3)
         >>> known = Covariates.of_frame(pd.DataFrame({"holiday": [0, 1, 1]}, index=days), ["holiday"], Frequency.parse("1D"))
         >>> known.rows(Series("a", pd.Timestamp("2024-12-25"), np.array([7.0])), 2).tolist()
         [[1.0], [1.0]]
+        >>> homes = pd.DataFrame({"kind": ["flat", "house"]}, index=["a", "b"])
+        >>> known = Covariates.of_frame(homes, None, Frequency.parse("1D"))
+        >>> known.names, known.rows(Series("b", pd.Timestamp("2024-12-25"), np.array([7.0])), 2).tolist()
+        (['kind=flat', 'kind=house'], [[0.0, 1.0], [0.0, 1.0]])
         """
-        if not isinstance(frame, pd.DataFrame) or not isinstance(frame.index, (pd.DatetimeIndex, pd.PeriodIndex)) or frame.empty:
-            raise DataError("covariates: found no frame with a DatetimeIndex; expected one, with a row for every step")
-        columns = [str(name) for name in frame.columns]
-        for name in names:
-            if columns.count(name) != 1:
-                raise DataError(f"covariates: found {columns.count(name) or 'no'} column{'s' if name in columns else ''} '{name}'; expected each of {', '.join(names)} once")
-        times = frame.index.to_timestamp() if isinstance(frame.index, pd.PeriodIndex) else frame.index
-        if times.tz is not None:
-            raise DataError(f"covariates: found times with the zone {times.tz}; expected times without one, in the clock of the series (where theirs have a zone: UTC, and local time for steps of a day or longer)")
-        if times.hasnans:
-            raise DataError("covariates: found a row without a time; expected one in each")
-        month_day = frequency.month_day_of(times)
-        expected = frequency.steps_from(times[0], len(times), month_day)
-        wrong = np.flatnonzero(times != expected)
-        if len(wrong) > 0:
-            raise DataError(f"covariates: found the time {times[wrong[0]]}; expected {expected[wrong[0]]}, the step of {frequency} after the row before")
-        values = np.column_stack([_numbers(frame.iloc[:, columns.index(name)], name) for name in names])
-        return Covariates(times[0], values, frequency, month_day)
+        index = frame.index if isinstance(frame, pd.DataFrame) and not frame.empty else None
+        if index is None or isinstance(index, pd.RangeIndex) or index.nlevels > 2:
+            raise DataError(
+                "covariates: found no frame with an index that fits; expected a DatetimeIndex, with a row for every step, the same for all series; or "
+                "frame.set_index([name, time]), of the series' names and a DatetimeIndex; or frame.set_index(name), of the series' names alone"
+            )
+        shared = isinstance(index, (pd.DatetimeIndex, pd.PeriodIndex))
+        wanted = _wanted(frame, names, with_text=not shared)
+        values = np.column_stack([_values(column, name, category) for name, column, category in wanted])
+        _warn_of_others(wanted)
+        out = Covariates([name for name, _, _ in wanted], {}, frequency, frame)
+        if shared:
+            out.tables[None] = _in_time(index, values, frequency)
+            return out
+        of_series = index.get_level_values(0).map(str)
+        if index.hasnans if index.nlevels == 1 else any(level.hasnans for level in index.levels) or any((codes < 0).any() for codes in index.codes):
+            raise DataError("covariates: found a row without a name or time; expected both in each")
+        for name, places in pd.Series(range(len(frame))).groupby(np.asarray(of_series), sort=False):
+            if index.nlevels == 2:
+                times = index.get_level_values(1)[places]
+                if not isinstance(times, (pd.DatetimeIndex, pd.PeriodIndex)):
+                    raise DataError(f"covariates: found times of type {times.dtype}; expected a DatetimeIndex beside the series' names")
+                order = np.asarray(places)[np.argsort(times, kind="stable")]
+                out.tables[str(name)] = _in_time(index.get_level_values(1)[order], values[order], frequency, f" of series '{name}'")
+            elif len(places) > 1:
+                raise DataError(f"covariates: found {len(places)} rows of series '{name}'; expected one, or frame.set_index([name, time])")
+            else:
+                out.tables[str(name)] = _Table(None, values[places])
+        return out
 
     def rows(self, one: Series, count: int) -> np.ndarray:
         """Those of `count` steps from the start of a series. Raises DataError where some are not known."""
-        times = self.frequency.steps_from(self.start, len(self.values), self.month_day)
+        table = self.tables.get(None if None in self.tables else str(one.item_id))
+        if table is None:
+            raise DataError(f"covariates: found no row of series '{one.item_id}'; expected rows of each series, by its name")
+        if table.start is None:
+            return np.repeat(table.values, count, 0)
+        times = self.frequency.steps_from(table.start, len(table.values), table.month_day)
         own = one.times(self.frequency, count)
         first = int(times.get_indexer(own[:1])[0])
         if first < 0 or not times[first : first + count].equals(own):
             raise DataError(f"covariates: found steps from {times[0]} to {times[-1]}; expected every step from {own[0]} to {own[-1]}, for series '{one.item_id}'")
-        return self.values[first : first + count]
+        return table.values[first : first + count]
+
+    def files(self) -> Iterator[pd.DataFrame]:
+        """Tables that `tsdp-train` reads as one file, one after the other."""
+        columns = {str(name): self.columns.iloc[:, place] for place, name in enumerate(self.columns.columns)}
+        kept = pd.DataFrame({name: _as_written(column, name) for name, column in columns.items()}).reset_index(drop=True)
+        for name, table in self.tables.items():
+            if name is None:
+                yield self._with_times(kept, table)
+                continue
+            own = kept[np.asarray(self.columns.index.get_level_values(0).map(str)) == name]
+            if table.start is not None:
+                times = self.columns.index.get_level_values(1)[own.index]
+                own = self._with_times(own.iloc[np.argsort(times, kind="stable")], table)
+            own = own.copy()
+            own.insert(0, "unique_id", name, allow_duplicates=True)
+            yield own
+
+    def _with_times(self, rows: pd.DataFrame, table: _Table) -> pd.DataFrame:
+        assert table.start is not None
+        out = rows.copy()
+        out.insert(0, "timestamp", self.frequency.steps_from(table.start, len(rows), table.month_day), allow_duplicates=True)
+        return out
+
+
+def _in_time(index: pd.Index, values: np.ndarray, frequency: Frequency, whose: str = "") -> _Table:
+    """Raises DataError unless the times are consecutive steps."""
+    times = index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
+    if times.tz is not None:
+        raise DataError(f"covariates: found times with the zone {times.tz}; expected times without one, in the clock of the series (where theirs have a zone: UTC, and local time for steps of a day or longer)")
+    if times.hasnans:
+        raise DataError("covariates: found a row without a time; expected one in each")
+    month_day = frequency.month_day_of(times)
+    expected = frequency.steps_from(times[0], len(times), month_day)
+    wrong = np.flatnonzero(times != expected)
+    if len(wrong) > 0:
+        raise DataError(f"covariates: found the time {times[wrong[0]]}{whose}; expected {expected[wrong[0]]}, the step of {frequency} after the row before")
+    return _Table(times[0], values, month_day)
+
+
+def _is_text(column: pd.Series) -> bool:
+    return not pd.api.types.is_numeric_dtype(column) and column.map(lambda value: isinstance(value, str)).all()
+
+
+def _wanted(frame: pd.DataFrame, names: Sequence[str] | None, with_text: bool) -> list[tuple[str, pd.Series, str | None]]:
+    """Of each covariate: its name, its column, and the category that it is about, or None for numbers."""
+    columns = [str(name) for name in frame.columns]
+    out: list[tuple[str, pd.Series, str | None]] = []
+
+    def column_of(name: str) -> pd.Series:
+        if columns.count(name) != 1:
+            raise DataError(f"covariates: found {columns.count(name) or 'no'} column{'s' if name in columns else ''} '{name}'; expected each of {', '.join(names or columns)} once")
+        return frame.iloc[:, columns.index(name)]
+
+    for name in columns if names is None else names:
+        cuts = [at for at, character in enumerate(name) if character == "=" and name not in columns and name[:at] in columns] if with_text else []
+        if cuts:
+            out.append((name, column_of(name[: cuts[0]]), name[cuts[0] + 1 :]))
+            continue
+        column = column_of(name)
+        if with_text and _is_text(column):
+            out += [(f"{name}={category}", column, category) for category in sorted({value.strip() for value in column})]
+        else:
+            out.append((name, column, None))
+    return out
+
+
+def _values(column: pd.Series, name: str, category: str | None) -> np.ndarray:
+    if category is None:
+        return _numbers(column, name)
+    if column.isna().any():
+        raise DataError(f"covariates: column '{column.name}': found a value that is missing; expected one in every row")
+    return column.map(_category).eq(category).to_numpy(dtype="float32")
+
+
+def _category(value: Any) -> str:
+    return str(value).strip()
+
+
+def _warn_of_others(wanted: Sequence[tuple[str, pd.Series, str | None]]) -> None:
+    """Of categories that a model is not told of."""
+    asked: dict[str, set[str]] = {}
+    for _, column, category in wanted:
+        if category is not None:
+            asked.setdefault(str(column.name), set()).add(category)
+    for name, categories in asked.items():
+        column = next(column for _, column, category in wanted if category is not None and str(column.name) == name)
+        others = sorted(set(column.map(_category)) - categories)
+        if others:
+            warnings.warn(f"covariates: column '{name}': found '{others[0]}'{' and others' if others[1:] else ''}, which the model is not told of: its covariates of this column are 0 there", stacklevel=4)
+
+
+def _as_written(column: pd.Series, name: str) -> np.ndarray:
+    return column.map(_category).to_numpy() if _is_text(column) else _numbers(column, name)
 
 
 def _numbers(column: pd.Series, name: str) -> np.ndarray:

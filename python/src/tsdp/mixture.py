@@ -13,7 +13,7 @@ from typing import Any, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from .networks import Forecast, Network, repeated
+from .networks import Forecast, Levels, Network, repeated
 
 _SPREADS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5)
 _REGRESSORS = 8
@@ -247,22 +247,22 @@ class Forecaster(torch.nn.Module):
             features = torch.nn.functional.pad(features, (0, 0, length - given, 0))
         asked = levels.double()
         if not self.members and not self.networks and not self.external:
-            found: Forecast = network(past, observed, features, asked, draws)
+            found: Forecast = network(past, observed, features, Levels(asked), draws)
             return found
         return self._mixed(past, observed, features, asked, draws, None if external is None else external.to(past.dtype))
 
     @staticmethod
-    def _run(network: Any, past: Tensor, observed: Tensor, features: Tensor, levels: Tensor, draws: Tensor | None) -> Forecast:
+    def _run(network: Any, past: Tensor, observed: Tensor, features: Tensor, levels: Levels, draws: Tensor | None) -> Forecast:
         """Of the end of a past."""
         length, horizon = network.past_length, network.prediction_length
         window = past[:, past.size(1) - length :], observed[:, observed.size(1) - length :], features[:, features.size(1) - length - horizon :]
         found: Forecast = network(*window, levels, draws)
         return found
 
-    def _candidates(self, past: Tensor, observed: Tensor, features: Tensor, values: Tensor, levels: Tensor, draws: Tensor | None) -> _Pair:
+    def _candidates(self, past: Tensor, observed: Tensor, features: Tensor, values: Tensor, levels: Levels, draws: Tensor | None) -> _Pair:
         """(B, K, A, H) and (B, K, H)."""
         found = []
-        candidates = Candidates(values, levels, self.network.prediction_length)
+        candidates = Candidates(values, levels.values, self.network.prediction_length)
         for method, season, count in self.members:
             if method == "start":
                 assert self.start is not None
@@ -273,7 +273,7 @@ class Forecaster(torch.nn.Module):
             found.append(self._run(network, past, observed, features[:, :, :0], levels, None)[:2])
         if not found:
             horizon = self.network.prediction_length
-            return past.new_zeros((past.size(0), 0, levels.size(0), horizon)), past.new_zeros((past.size(0), 0, horizon))
+            return past.new_zeros((past.size(0), 0, levels.values.size(0), horizon)), past.new_zeros((past.size(0), 0, horizon))
         return torch.stack([q for q, _ in found], 1), torch.stack([m for _, m in found], 1)
 
     def _mixed(self, past: Tensor, observed: Tensor, features: Tensor, asked: Tensor, uniform: Tensor | None, external: Tensor | None) -> Forecast:
@@ -285,6 +285,7 @@ class Forecaster(torch.nn.Module):
             values = torch.where(far, torch.full_like(values, math.nan), values)
             past, observed = (torch.where(far, torch.zeros_like(values), part) for part in (past, observed))
         deciles = torch.arange(1, 10, device=past.device).double() / 10.0
+        at_deciles = Levels(deciles)
         draws = uniform if self.from_samples else None
         # What each candidate would have forecast of the last windows: (B, J, K, A, H), the last window first.
         ends = length - self.stride * torch.arange(1, self.windows + 1, device=past.device)
@@ -304,9 +305,9 @@ class Forecaster(torch.nn.Module):
                 of_windows(whole, some, reach, further).flatten(0, 1) for whole, further in ((past, 0), (observed, 0), (features, horizon))
             ]
             drawn = None if draws is None else repeated(draws, count)
-            q, _, _ = self._run(self.network, *windows, deciles, drawn)
+            q, _, _ = self._run(self.network, *windows, at_deciles, drawn)
             before = of_windows(padded, some + padding, length - self.stride, 0).flatten(0, 1)
-            candidates, _ = self._candidates(*windows, before, deciles, drawn)
+            candidates, _ = self._candidates(*windows, before, at_deciles, drawn)
             both = torch.cat([q.unsqueeze(1), candidates], 1)
             forecasts.append(both.unflatten(0, (rows, count)))
         places = torch.arange(length, device=past.device).expand_as(values)
@@ -350,14 +351,16 @@ class Forecaster(torch.nn.Module):
         asked = torch.cat([asked, torch.full_like(deciles[:1], 0.5)])
         count_asked = asked.size(0)
         window = past[:, length - reach :], observed[:, length - reach :], features[:, features.size(1) - reach - horizon :]
-        q, mean, samples = self._run(self.network, *window, asked, uniform)
+        levels = Levels(asked)
+        q, mean, samples = self._run(self.network, *window, levels, uniform)
         order = None
         if samples is not None:
             ordered, order = torch.sort(samples, 1)
             count = samples.size(1)
             q = torch.cat([q, ordered], 1)
             asked = torch.cat([asked, (torch.arange(count, device=past.device).double() + 0.5) / max(1, count)])
-        candidates, means = self._candidates(*window, values, asked, draws)
+            levels = Levels(asked)
+        candidates, means = self._candidates(*window, values, levels, draws)
         if external is not None:
             candidates = torch.cat([candidates, between_deciles(external[:, 0, :, :9], asked)], 1)
             means = torch.cat([means, external[:, 0, :, 9]], 1)

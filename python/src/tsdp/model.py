@@ -82,8 +82,8 @@ class Model:
         return f"Model({self.name}, {self.prediction_length} steps of {self.frequency}; {self.privacy.statement})"
 
     def with_covariates(self, frame: pd.DataFrame) -> "Model":
-        """This model with what it is told of every step beside the series: the columns `self.covariates` of `frame`, whose DatetimeIndex has every
-        step from the start of the series to the end of their forecasts. Raises DataError for frames that do not fit, UsageError for a model that
+        """This model with what it is told of every step beside the series: the covariates `self.covariates` of `frame`, whose DatetimeIndex has every
+        step from the start of the series to the end of their forecasts; or of each series, of a frame indexed by names and times, or by names. Raises DataError for frames that do not fit, UsageError for a model that
         reads none."""
         if not self.covariates:
             raise UsageError("covariates: given to a model that reads none; expected none")

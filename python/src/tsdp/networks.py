@@ -6,6 +6,7 @@ every export format knows are used, in double precision where the programs have 
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Callable, Mapping
 
@@ -100,18 +101,30 @@ def student_t_quantile(df: Tensor, level: Tensor) -> Tensor:
     return torch.where(level < 0.5, -t, t)
 
 
-def student_t_quantiles(df: Tensor, levels: Tensor) -> Tensor:
-    """(B, H) and (A) -> (B, A, H): log |t| is a smooth function of 1/ν, so it is interpolated by the polynomial through its values at 20 Chebyshev
-    nodes of (0, ½) (barycentric formula)."""
-    angles = (torch.arange(20, dtype=torch.float64, device=df.device) + 0.5) * (math.pi / 20)
+class Levels:
+    """Levels (A) of quantiles, with what all networks of a forecast share: log |t| of Student's t at 20 Chebyshev nodes of 1/ν in (0, ½), (20, A)."""
+
+    def __init__(self, values: Tensor) -> None:
+        self.values = values
+        self.angles = (torch.arange(20, dtype=torch.float64, device=values.device) + 0.5) * (math.pi / 20)
+
+    @functools.cached_property
+    def log_t(self) -> Tensor:
+        df = 4.0 / (1.0 + torch.cos(self.angles))
+        return torch.log(student_t_quantile(df.unsqueeze(1), self.values).abs().clamp(min=1e-30))
+
+
+def student_t_quantiles(df: Tensor, levels: Levels) -> Tensor:
+    """(B, H) and (A) -> (B, A, H): log |t| is a smooth function of 1/ν, so it is interpolated by the polynomial through its values at the nodes
+    (barycentric formula)."""
+    angles, known = levels.angles, levels.log_t
     nodes = torch.cos(angles)
-    known = torch.log(student_t_quantile((4.0 / (1.0 + nodes)).unsqueeze(1), levels).abs().clamp(min=1e-30))
     gaps = (4.0 / df.double().clamp(2.0, 1e6) - 1.0).unsqueeze(2) - nodes
     gaps = torch.where(gaps.eq(0.0), torch.full_like(gaps, 1e-30), gaps)
     signs = torch.tensor([1.0, -1.0] * 10, dtype=torch.float64, device=df.device)
     shares = torch.sin(angles) * signs / gaps
     t = torch.exp(shares.matmul(known) / shares.sum(2, keepdim=True))
-    return (torch.sign(levels - 0.5) * t).transpose(1, 2)
+    return (torch.sign(levels.values - 0.5) * t).transpose(1, 2)
 
 
 def student_t_draw(df: Tensor, uniform: Tensor) -> Tensor:
@@ -231,7 +244,7 @@ class Network(torch.nn.Module):
         """Of a model that samples paths instead: (B, S, H)."""
         raise NotImplementedError
 
-    def forward(self, past: Tensor, observed: Tensor, features: Tensor, levels: Tensor, uniform: Tensor | None) -> Forecast:
+    def forward(self, past: Tensor, observed: Tensor, features: Tensor, levels: Levels, uniform: Tensor | None) -> Forecast:
         if self.imputes:
             past = torch.where(observed > 0.0, past, context_mean(past, observed, self.context_length))
         samples = None
@@ -246,7 +259,7 @@ class Network(torch.nn.Module):
             samples = samples.clamp(self.lower_bound, self.upper_bound)
         if self.from_samples:
             assert samples is not None
-            return order_statistics(samples, levels), samples.mean(1), samples
+            return order_statistics(samples, levels.values), samples.mean(1), samples
         t = student_t_quantiles(df, levels)
         quantiles = (unit.unsqueeze(1) * (loc.unsqueeze(1) + scale.unsqueeze(1) * t)).to(past.dtype)
         return quantiles.clamp(self.lower_bound, self.upper_bound), (unit * loc).clamp(self.lower_bound, self.upper_bound), samples

@@ -200,8 +200,9 @@ def train(
     Settings that are not given are `auto`: tsdp chooses them from public facts (`tsdp-train --advise`). `settings` changes any
     option of docs/options.md: `{"privacy.w": 24, "sampling.batch_size": 64}`. `data`: a new CSV file that the series are written to
     and stay in, as `tsdp-evaluate --run` and `tsdp-train --resume` read them; without it they are deleted after training.
-    `covariates`: what is known of every step and public (`tsdp.holidays`), as columns of a frame with a DatetimeIndex; for
-    `model="deepar"`, which then forecasts as `run.model.with_covariates(frame)`. With `data` they are kept beside it, in `NAME.covariates.csv`.
+    `covariates`: what is known of every step and public (`tsdp.holidays`), as columns of a frame with a DatetimeIndex; or of each series, of a frame
+    indexed by the series' names and times, or by names alone, where columns of text are categories. For `model="deepar"`, which then forecasts as
+    `run.model.with_covariates(frame)`. They are protected like the values with `{"dataset.covariates.private": True}` in `settings`. With `data` they are kept beside it, in `NAME.covariates.csv`.
     `owner`: whose each series is, as a column of a long frame or a mapping from the series' names: all series of one owner are then one record
     (`privacy.relation: series`, with the batches and the noise of least total error), as a household or a patient is.
     No file that is there already is written over. Prints the line that training closes with: scores, which epsilon does not cover, beside those of
@@ -329,19 +330,15 @@ class _Asked:
             self.options |= {"dataset.owner.column": "owner", "privacy.relation": "series"}
             self.options |= {"sampling.top_level": "auto", "privacy.noise.mechanism": "auto"} if epsilon is not None else {}
         self.options |= dict(settings or {})
-        self.covariates = covariates
-        self.known = None if covariates is None else Covariates.of_frame(covariates, _names_of(covariates), steps)
+        self.known = None if covariates is None else Covariates.of_frame(covariates, None, steps)
 
     def written(self, scratch: Path, file: Path, beside: Path, written: list[Path]) -> list[str]:
         """Writes the series to `file`, the covariates to `beside` and a configuration into `scratch`; `written` gets the first two as they are made.
         Returns the arguments of `tsdp-train`."""
         _write_new(file, _rows(self.series, self.steps, self.owners), written)
         about: dict[str, Any] = {"path": str(file)}
-        if self.covariates is not None and self.known is not None:
-            times = self.steps.steps_from(self.known.start, len(self.known.values), self.known.month_day)
-            table = pd.DataFrame(self.known.values, columns=_names_of(self.covariates))
-            table.insert(0, "timestamp", times, allow_duplicates=True)
-            _write_new(beside, [table], written)
+        if self.known is not None:
+            _write_new(beside, self.known.files(), written)
             about["covariates"] = {"file": str(beside)}
         config = scratch / "config.yaml"
         config.write_text(json.dumps({"dataset": about}, ensure_ascii=False), encoding="utf-8")
@@ -399,10 +396,6 @@ def _require_names_of_a_file(series: Sequence[Series]) -> None:
                 "and the guarantee is about one value of one series",
                 stacklevel=3,
             )
-
-
-def _names_of(covariates: pd.DataFrame) -> list[str]:
-    return [str(name) for name in covariates.columns] if isinstance(covariates, pd.DataFrame) else []
 
 
 def _text(value: Any) -> str:
