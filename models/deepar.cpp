@@ -17,6 +17,7 @@ DeepAR::DeepAR(const ModelOptions& options, const at::TensorOptions& tensor_opti
     throw UsageError(
         "model.lags: deepar reads past values through lags alone; expected a list of numbers of 1 or more, such as [1, "
         "2, 3, 4, 5, 6, 7, 23, 24, 25] for hourly data");
+  options_.covariates = 0;  // they are among its time features
   if (options.time_features < 1) throw UsageError("deepar needs time features; found none");
   const auto head = StudentTHead::declare(parameters_, "param_proj.proj", width());
   const auto embedding = parameters_.declare("embedder._embedders.0.weight", {1, 1}, trains_all());

@@ -42,7 +42,8 @@ DLinear::DLinear(const ModelOptions& options, const at::TensorOptions& tensor_op
   const auto outputs = width() * options.prediction_length;
   const auto seasonal = declare_linear("linear_seasonal", outputs, options.context_length);
   const auto trend = declare_linear("linear_trend", outputs, options.context_length);
-  allocate(tensor_options, StudentTHead::declare(parameters_, "args_proj.proj", width()), width());
+  allocate(tensor_options, StudentTHead::declare(parameters_, "args_proj.proj", head_inputs(width())),
+           head_inputs(width()));
   seasonal_ = linear(seasonal);
   trend_ = linear(trend);
 }
@@ -63,23 +64,22 @@ Forecaster::Hidden DLinear::forward(const WindowBatch& batch) {
   const auto trend = moving_average(scaled, kernel);
   const auto steps =
       tape_.add(tape_.apply(*seasonal_, tape_.constant(scaled - trend)), tape_.apply(*trend_, tape_.constant(trend)));
-  return {tape_.view(steps, {batch.size(), options_.prediction_length, width()}), own.scale, own.naive, own.growth};
+  return {with_covariates(steps, batch), own.scale, own.naive, own.growth};
 }
 
 std::int64_t DLinear::bytes_per_window() const {
-  return 4 * (4 * options_.context_length + (4 * width() + 6) * options_.prediction_length);
+  return 4 * (4 * options_.context_length + (4 * head_inputs(width()) + 6) * options_.prediction_length);
 }
 
 std::string DLinear::script() const {
   return std::string(mean_scale_script()) + script_methods() + R"(
-def distribution(self, past_target: Tensor, past_observed: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+def distribution(self, past_target: Tensor, past_observed: Tensor, time_features: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
 )" + script_frame("self.mean_scale(past_target, past_observed)") +
          R"(    trend = torch.avg_pool1d(torch.replication_pad1d(scaled.unsqueeze(1), [12, 12]), [25], [1]).squeeze(1)
     steps = torch.linear(scaled - trend, self.linear_seasonal_weight, self.linear_seasonal_bias)
     steps = steps + torch.linear(trend, self.linear_trend_weight, self.linear_trend_bias)
-    steps = steps.reshape(past_target.size(0), self.prediction_length, -1)
-)" + student_t_script("args_proj_proj") +
-         script_end();
+)" + script_steps() +
+         student_t_script("args_proj_proj") + script_end();
 }
 
 }  // namespace tsdp::models

@@ -46,7 +46,47 @@ Frame Forecaster::frame(const WindowBatch& batch, const at::Tensor& mean_scale) 
   return frame_of(options_.prior, batch.past_target, batch.past_observed, options_.prediction_length, mean_scale);
 }
 
+dp::Tape::Value Forecaster::with_covariates(dp::Tape::Value steps, const WindowBatch& batch) {
+  const auto rows = tape_.view(steps, {batch.size(), options_.prediction_length, -1});
+  const auto count = options_.covariates;
+  if (count == 0) return rows;
+  const auto& features = batch.time_features;
+  const auto past = past_length();
+  const auto age = features.size(2) - 1;  // 0 in the padding before a series alone
+  const auto known = features.narrow(2, age - count, count);
+  const auto places = features.narrow(1, 0, past).narrow(2, age, 1).ne(0).to(features.scalar_type()).sum(1, true);
+  const auto mean = known.narrow(1, 0, past).sum(1, true) / places.clamp_min(1.0);
+  const auto ahead = known.narrow(1, past, options_.prediction_length);
+  return tape_.beside(rows, at::cat({ahead - mean, mean.expand_as(ahead)}, 2));
+}
+
+std::string Forecaster::covariates_script() const {
+  if (options_.covariates == 0) return "";
+  return cat(R"(
+def beside(self, steps: Tensor, features: Tensor) -> Tensor:
+    past = features.size(1) - self.prediction_length
+    age = features.size(2) - 1
+    known = features[:, :, age - )",
+             options_.covariates, R"(:age]
+    places = features[:, :past, age:].ne(0.0).to(features.dtype).sum(dim=1, keepdim=True)
+    mean = known[:, :past].sum(dim=1, keepdim=True) / places.clamp(min=1.0)
+    ahead = known[:, past:]
+    return torch.cat([steps, ahead - mean, mean.expand_as(ahead)], 2)
+)");
+}
+
+std::string Forecaster::script_steps() const {
+  return cat("    steps = steps.reshape(past_target.size(0), self.prediction_length, -1)\n",
+             options_.covariates > 0 ? "    steps = self.beside(steps, time_features)\n" : "");
+}
+
 void Forecaster::start_at_prior(const std::string& head, const std::vector<std::string>& last) {
+  if (options_.covariates > 0)
+    for (std::size_t i = 0; i < parameters_.entries().size(); ++i)
+      if (const auto& name = parameters_.entries()[i].name; name.starts_with(head + ".") && name.ends_with("weight")) {
+        auto weight = parameters_.value(i);
+        weight.narrow(1, weight.size(1) - 2 * options_.covariates, 2 * options_.covariates).zero_();
+      }
   if (options_.prior.kind == PriorKind::none) return;
   const auto inverse_softplus = [](double x) { return std::log(std::expm1(x)); };
   const auto& entries = parameters_.entries();
@@ -66,7 +106,7 @@ void Forecaster::start_at_prior(const std::string& head, const std::vector<std::
     value.zero_();
     if (last.empty()) continue;
     std::vector<std::int64_t> own;
-    for (std::int64_t unit = 0; unit < value.size(1); ++unit)
+    for (std::int64_t unit = 0; unit < value.size(1) - 2 * options_.covariates; ++unit)
       if ((unit % 4 == 1 ? 2 : unit % 4 == 3 ? 0 : 1) == map) own.push_back(unit);
     for (const auto unit : own) value.select(1, unit).fill_(1.0 / std::sqrt(static_cast<double>(own.size())));
   }

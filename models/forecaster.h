@@ -28,7 +28,7 @@ struct ModelOptions {
   std::int64_t context_length = 1;  ///< C ≥ 1
   std::int64_t prediction_length = 1;  ///< H ≥ 1
   std::vector<std::int64_t> lags = {};  ///< for models that read lagged values: ≥ 1, in the order they are fed
-  std::int64_t time_features = 0;  ///< F: calendar features and age of a step, for models that read them
+  std::int64_t time_features = 0;  ///< F: calendar, covariates and age of a step, for models that read them
   /// Scale of a window that holds no observed value, if a model scales by the mean of observed values. It is a
   /// constant: the mean over the batch, which GluonTS takes, lets one window's gradient depend on another's values. At
   /// least 1e-10 is used.
@@ -51,6 +51,7 @@ struct ModelOptions {
   std::int64_t most_parameters = std::numeric_limits<std::int64_t>::max();
   /// If defined, the flat buffer that the parameters are views of: replicas of a model share it.
   at::Tensor parameter_values = {};
+  std::int64_t covariates = 0;  ///< K of the time features, which the head of a model that reads no others is told of
 };
 
 /// A batch of windows, P = `Forecaster::past_length()`. Unobserved values are 0.
@@ -76,7 +77,7 @@ class Forecaster {
   /// that the accountant must be told.
   [[nodiscard]] virtual std::int64_t past_length() const { return options_.context_length; }
   /// Whether windows must come with time features.
-  [[nodiscard]] virtual bool reads_time_features() const { return false; }
+  [[nodiscard]] virtual bool reads_time_features() const { return options_.covariates > 0; }
   /// Whether forecasts are sample paths (each step depends on the draw before), not a distribution known at each step.
   [[nodiscard]] virtual bool samples_paths() const { return false; }
   /// The longest season that it sees as a whole; for a prior.
@@ -128,7 +129,7 @@ class Forecaster {
   StudentT distribution(const WindowBatch& batch);
 
   /// TorchScript source. For a model whose distribution is known at each step, the method
-  ///   def distribution(self, past_target: Tensor, past_observed: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]
+  ///   def distribution(self, past_target, past_observed, time_features) -> Tuple[Tensor, Tensor, Tensor, Tensor]
   /// that gives df, loc, scale (B, H) and affine_scale (B, 1) from the parameters `self.<name with _ for .>`; for one
   /// that samples paths,
   ///   def paths(self, past_target, past_observed, time_features, draws: Tensor) -> Tensor
@@ -151,18 +152,28 @@ class Forecaster {
   };
   /// A batch's windows in units of their own; `mean_scale` is the model's scale without a prior.
   [[nodiscard]] Frame frame(const WindowBatch& batch, const at::Tensor& mean_scale) const;
-  /// With a prior: sets parameters so that the prior alone is forecast. `last` holds the prefixes of the layers before
-  /// the head, which become 0; if there are none, the head's weights do. Each of the head's maps then reads hidden
-  /// units of its own, half of them for the location, so that the noise of one does not disturb the others.
+  /// Sets the head's weights of covariates to 0. With a prior: sets parameters so that the prior alone is forecast.
+  /// `last` holds the prefixes of the layers before the head, which become 0; if there are none, the head's weights do.
+  /// Each of the head's maps then reads hidden units of its own, half of them for the location, so that the noise of
+  /// one does not disturb the others.
   void start_at_prior(const std::string& head, const std::vector<std::string>& last);
   /// Parts of TorchScript: the methods that `script_frame` calls; lines that set locals `scaled` and `affine_scale`
   /// (with a prior also naive, growth) from past_target, past_observed and an expression of the model's scale; and the
   /// end of `distribution`.
   [[nodiscard]] std::string script_methods() const {
-    return filled_past_script(options_.prior) + frame_script(options_.prior);
+    return filled_past_script(options_.prior) + frame_script(options_.prior) + covariates_script();
   }
   [[nodiscard]] std::string script_frame(const std::string& mean_scale) const;
   [[nodiscard]] std::string script_end() const;
+  /// How many numbers of a step the head reads: `width` hidden units, and what `with_covariates` puts beside them.
+  [[nodiscard]] std::int64_t head_inputs(std::int64_t width) const { return width + 2 * options_.covariates; }
+  /// Hidden units of all steps, (B, H · width), as the head reads them, (B, H, head_inputs(width)): beside them stand
+  /// the covariates of each step less their mean over the window's past, and that mean. Where a covariate never changes
+  /// (the kind of a building), the mean is what tells it.
+  dp::Tape::Value with_covariates(dp::Tape::Value steps, const WindowBatch& batch);
+  /// The same in TorchScript: the method `beside`, and lines that turn a local `steps` (B, H · width) into (B, H, D).
+  [[nodiscard]] std::string covariates_script() const;
+  [[nodiscard]] std::string script_steps() const;
   /// The composition of layers, on `tape_`.
   virtual Hidden forward(const WindowBatch& batch) = 0;
   /// Values the K steps are scored against, (B, K) in units of the data, and their weights in the window's loss.

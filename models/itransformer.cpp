@@ -36,7 +36,8 @@ ITransformer::ITransformer(const ModelOptions& options, const at::TensorOptions&
   }
   const auto norm = declare_norm("encoder.norm");
   const auto projection = declare_linear("projection", step_width() * options.prediction_length, width());
-  allocate(tensor_options, StudentTHead::declare(parameters_, "args_proj.proj", step_width()), step_width());
+  allocate(tensor_options, StudentTHead::declare(parameters_, "args_proj.proj", head_inputs(step_width())),
+           head_inputs(step_width()));
 
   embedding_ = linear(embedding);
   for (std::size_t l = 0; l < places.size(); ++l) {
@@ -95,8 +96,7 @@ Forecaster::Hidden ITransformer::forward(const WindowBatch& batch) {
     x = tape_.apply(*e.second_norm, tape_.add(x, tape_.apply(*e.down, tape_.relu(tape_.apply(*e.up, x)))));
   }
   const auto steps = tape_.apply(*projection_, tape_.apply(*norm_, x));
-  return {tape_.view(steps, {batch.size(), options_.prediction_length, step_width()}), own.scale, own.naive,
-          own.growth};
+  return {with_covariates(steps, batch), own.scale, own.naive, own.growth};
 }
 
 Forecaster::Scored ITransformer::scored(const WindowBatch& batch) const {
@@ -106,7 +106,7 @@ Forecaster::Scored ITransformer::scored(const WindowBatch& batch) const {
 std::int64_t ITransformer::bytes_per_window() const {
   return 2 * 4 *
          (options_.context_length + 2 + 2 * (2 * feed_forward() + 8 * width()) +
-          (step_width() + 3) * options_.prediction_length);
+          (head_inputs(step_width()) + 3) * options_.prediction_length);
 }
 
 std::string ITransformer::script() const {
@@ -123,7 +123,7 @@ std::string ITransformer::script() const {
   }
   const bool alone = options_.prior.kind == PriorKind::none;
   return std::string(mean_scale_script()) + script_methods() + R"(
-def distribution(self, past_target: Tensor, past_observed: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+def distribution(self, past_target: Tensor, past_observed: Tensor, time_features: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
 )" + script_frame("self.mean_scale(past_target, past_observed)") +
          "    token = torch.cat([scaled, torch.zeros_like(affine_scale), torch." + (alone ? "log" : "zeros_like") +
          R"((affine_scale)], 1)
@@ -133,9 +133,8 @@ def distribution(self, past_target: Tensor, past_observed: Tensor) -> Tuple[Tens
          R"(
     x = torch.layer_norm(x, [d], self.encoder_norm_weight, self.encoder_norm_bias)
     steps = torch.linear(x, self.projection_weight, self.projection_bias)
-    steps = steps.reshape(past_target.size(0), self.prediction_length, -1)
-)" + student_t_script("args_proj_proj") +
-         script_end();
+)" + script_steps() +
+         student_t_script("args_proj_proj") + script_end();
 }
 
 }  // namespace tsdp::models

@@ -76,7 +76,7 @@ def network(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
 )";
 
 const char* from_distribution_script =
-    R"(    df, loc, scale, affine_scale = self.distribution(past_target, past_observed)
+    R"(    df, loc, scale, affine_scale = self.distribution(past_target, past_observed, features)
     samples = affine_scale.unsqueeze(1) * (loc.unsqueeze(1) + scale.unsqueeze(1) * self.student_t_draw(df.unsqueeze(1), uniform))
     samples = samples.clamp(self.lower_bound, self.upper_bound)
     if self.from_samples:

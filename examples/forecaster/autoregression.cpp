@@ -39,7 +39,7 @@ std::int64_t Autoregression::bytes_per_window() const {
 
 std::string Autoregression::script() const {
   return std::string(mean_scale_script()) + R"(
-def distribution(self, past_target: Tensor, past_observed: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+def distribution(self, past_target: Tensor, past_observed: Tensor, time_features: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     affine_scale = self.mean_scale(past_target, past_observed)
     steps = torch.linear(past_target / affine_scale, self.map_weight, self.map_bias).reshape(past_target.size(0), -1, 4)
 )" + student_t_script("head") +

@@ -39,6 +39,10 @@ Tape::Value Tape::relu(Value input) { return derived(Kind::relu, at::relu(nodes_
 
 Tape::Value Tape::add(Value a, Value b) { return derived(Kind::add, nodes_.at(a).value + nodes_.at(b).value, a, b); }
 
+Tape::Value Tape::beside(Value input, const at::Tensor& constant) {
+  return derived(Kind::beside, at::cat({nodes_.at(input).value, constant}, -1), input, input);
+}
+
 Tape::Value Tape::view(Value input, std::vector<std::int64_t> shape) {
   return derived(Kind::view, nodes_.at(input).value.view(shape), input, input);
 }
@@ -67,6 +71,9 @@ void Tape::backward(Value end, const Gradient& gradient) {
       case Kind::add:
         give(node.first, back);
         give(node.second, back);
+        break;
+      case Kind::beside:
+        give(node.first, {back.value.narrow(-1, 0, nodes_[node.first].value.size(-1)).contiguous()});
         break;
       case Kind::view: give(node.first, {back.value.view(nodes_[node.first].value.sizes()), back.window_norms}); break;
     }

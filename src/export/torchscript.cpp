@@ -158,18 +158,20 @@ class Sizes {
 
 Json sizes_of(const models::ModelOptions& options) {
   const auto bound = [](double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); };
-  return {{"context_length", options.context_length},
-          {"prediction_length", options.prediction_length},
-          {"lags", options.lags},
-          {"time_features", options.time_features},
-          {"default_scale", options.default_scale},
-          {"width_factor", options.width_factor},
-          {"width", options.width},
-          {"imputes", options.imputes},
-          {"lower_bound", bound(options.lower_bound)},
-          {"upper_bound", bound(options.upper_bound)},
-          {"prior", name(options.prior.kind)},
-          {"season", options.prior.season}};
+  Json out = {{"context_length", options.context_length},
+              {"prediction_length", options.prediction_length},
+              {"lags", options.lags},
+              {"time_features", options.time_features},
+              {"default_scale", options.default_scale},
+              {"width_factor", options.width_factor},
+              {"width", options.width},
+              {"imputes", options.imputes},
+              {"lower_bound", bound(options.lower_bound)},
+              {"upper_bound", bound(options.upper_bound)},
+              {"prior", name(options.prior.kind)},
+              {"season", options.prior.season}};
+  if (options.covariates > 0) out["covariates"] = options.covariates;
+  return out;
 }
 
 /// Of the mixture.
@@ -211,6 +213,7 @@ models::ModelOptions options_of(const Sizes& sizes) {
   options.prediction_length = sizes.number("prediction_length", 1, largest_length);
   options.lags = sizes.list("lags");
   options.time_features = sizes.number("time_features", 0, 1000);
+  if (sizes.has("covariates")) options.covariates = sizes.number("covariates", 0, options.time_features);
   options.default_scale = sizes.real("default_scale");
   options.width_factor = sizes.number("width_factor", 1, 1024);
   options.width = sizes.has("width") ? sizes.number("width", 0, 65536) : 0;  // older models have none

@@ -538,7 +538,7 @@ void check_together(const std::string& where, const Config& c) {
   const auto* model = find_model(c.model.name);
   if (c.dataset.covariates && (model == nullptr || !model->reads_covariates))
     throw UsageError(cat(where, "dataset.covariates.file: found ", *c.dataset.covariates, "; ", c.model.name,
-                         " reads no covariates: expected null, or model.name deepar"));
+                         " reads no covariates: expected null, or another model"));
   if (c.dataset.covariates && c.dataset.is_synthetic())
     throw UsageError(cat(where, "dataset.covariates.file: found ", *c.dataset.covariates,
                          " with dataset.format synthetic, whose series know of none; expected null"));
@@ -591,6 +591,9 @@ void check_together(const std::string& where, const Config& c) {
       refuse(
           "forecasts of other programs in model.candidates, which are not known of every window of the past; "
           "expected others");
+    if (c.dataset.covariates)
+      refuse("dataset.covariates.file ", *c.dataset.covariates,
+             ", which the windows of the past are not told; not implemented: expected null");
     if (c.dataset.path.find(rank_in_path) != std::string::npos)
       refuse("dataset.path ", c.dataset.path,
              ", whose files several ranks may read; not implemented: expected one file");

@@ -11,10 +11,10 @@ namespace {
 // One row per forecaster of models/, so that programs without LibTorch know it too.
 std::vector<ModelRules>& models() {
   // name, reads_lags, has_prior, width_with_prior, reads_covariates
-  static std::vector<ModelRules> all = {{"simple_ff", false, true, 16},
+  static std::vector<ModelRules> all = {{"simple_ff", false, true, 16, true},
                                         {"deepar", true, true, 0, true},
-                                        {"itransformer", false, true},
-                                        {"dlinear", false, true, 4}};
+                                        {"itransformer", false, true, 0, true},
+                                        {"dlinear", false, true, 4, true}};
   return all;
 }
 

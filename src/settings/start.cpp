@@ -105,7 +105,9 @@ std::optional<std::string> misfit(const Config& config, const StartWeights& weig
     return cat("dataset.prediction_length: found ", config.dataset.prediction_length, "; the weights forecast at most ",
                s.horizon, " steps");
   if (m.lags != s.lags) return differ("model.lags", cat(m.lags.size(), " lags"), "others");
-  if (config.dataset.covariate_columns != s.covariates)
+  // Covariates that weights know nothing of have weights of 0 in the head.
+  const bool may_lack = s.covariates.empty() && s.lags.empty();
+  if (config.dataset.covariate_columns != s.covariates && !may_lack)
     return differ(
         "dataset.covariates",
         config.dataset.covariate_columns.empty() ? std::string("none") : join(config.dataset.covariate_columns, ", "),
@@ -193,6 +195,8 @@ Config config_of_network(const Config& config, const StartWeights& weights) {
   out.model.width_factor = s.width_factor;
   out.model.prior = s.prior.kind;
   out.model.sampled_forecasts = false;
+  out.dataset.covariates.reset();
+  out.dataset.covariate_columns.clear();
   out.model.candidates.clear();
   out.model.auto_candidates = false;
   out.training.trainable = Trainable::all;

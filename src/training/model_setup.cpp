@@ -14,6 +14,7 @@ models::ModelOptions model_options(const Config& config) {
   const auto frequency = data::Frequency::parse(config.dataset.frequency);
   options.time_features =
       static_cast<std::int64_t>(data::window_feature_names(frequency, config.dataset.covariate_columns).size());
+  options.covariates = static_cast<std::int64_t>(config.dataset.covariate_columns.size());
   options.default_scale = config.model.default_scale;
   options.imputes = config.model.missing_values == "mean";
   options.width_factor = config.model.width_factor;

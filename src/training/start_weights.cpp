@@ -33,17 +33,26 @@ void initialise(models::Forecaster& trained, std::int64_t seed, const std::optio
   const auto horizon = model.options().prediction_length;
   const auto& sizes = start->content.model.at("sizes");
   const auto theirs = sizes.at("prediction_length").get<std::int64_t>();
+  const auto covariates = model.options().covariates;
+  const bool reads_covariates = covariates > 0 && !sizes.contains("covariates");
   for (std::size_t i = 0; i < entries.size(); ++i) {
     auto shape = entries[i].shape;
     const auto& found = data.tensor(entries[i].name, where);
     const bool by_steps = found.shape != shape && !shape.empty() && shape.front() % horizon == 0;
     if (by_steps) shape.front() = shape.front() / horizon * theirs;
-    if (found.shape != shape)
+    const bool lacks_covariates = reads_covariates && entries[i].name.starts_with("args_proj.proj.") &&
+                                  found.shape.size() == 2 && shape.size() == 2 &&
+                                  found.shape[1] == shape[1] - 2 * covariates;
+    if (found.shape != shape && !lacks_covariates)
       throw DataError(cat(where, ": weights '", entries[i].name,
                           "': have another shape than the model's; expected a model of the same sizes"));
     const auto value = dp::tensor_of(found);
     if (!value.isfinite().all().item<bool>())
       throw DataError(cat(where, ": holds weights that are not finite; expected a model that trained to its end"));
+    if (lacks_covariates) {
+      parameters.value(i).zero_().narrow(1, 0, found.shape[1]).copy_(value);
+      continue;
+    }
     parameters.value(i).copy_(by_steps ? value.narrow(0, 0, entries[i].shape.front()) : value);
   }
   model.keep_start();

@@ -178,7 +178,7 @@ TEST_F(CovariatesOfRuns, OfEachSeriesAreProtectedWhereThatIsAskedFor) {
   EXPECT_EQ(run("tsdp-evaluate", {"--run", "public", "--json"}).exit_code, 0);
   // The run goes on with what it was charged for alone.
   auto other = of_series(known(230));
-  other.replace(other.find("0.100000"), 8, "0.300000");
+  other.replace(other.find("0.100000", other.find("\n1,2015-01-04")), 8, "0.300000");
   write("each.csv", other);
   expect_failure(run("tsdp-train", {"--resume", "public", "--threads", "1"}), "tsdp-train", 2,
                  {"dataset.covariates.file: found ../each.csv with other values than the run began with"});

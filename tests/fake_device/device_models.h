@@ -122,8 +122,8 @@ inline std::vector<Kind> kinds_of_steps(const std::string& model) {
   for (const auto& [name, noise] : {std::pair{"bsr", StrategyKind::bsr}, std::pair{"bisr", StrategyKind::bisr},
                                     std::pair{"blt", StrategyKind::blt}})
     add(std::string("series, ") + name, of_series(BottomLevel::with_replacement, noise), joined(fours));
+  add("covariates", flat, [](Kind& k) { k.covariates = true; });
   if (model == "deepar") {
-    add("covariates", flat, [](Kind& k) { k.covariates = true; });
     // Too wide for the kernels: LibTorch's cells.
     add("cells", flat, [](Kind& k) { k.options.width = 64; });
     add("uneven series, cells", of_series(BottomLevel::poisson, StrategyKind::identity), joined(uneven),
@@ -165,6 +165,7 @@ struct OnDevice {
                                                                 const data::Dataset& dataset,
                                                                 const at::Device& device) {
     auto options = kind.options;
+    options.covariates = std::ssize(dataset.covariates.names);
     options.time_features =
         static_cast<std::int64_t>(data::window_feature_names(dataset.frequency, dataset.covariates.names).size());
     auto out = models::make_model(name, options, at::TensorOptions(device).dtype(at::kFloat));

@@ -21,10 +21,12 @@ struct Setting {
   std::vector<std::int64_t> lags = {};
   std::int64_t features = 0;
   Trainable trainable = Trainable::all;
+  std::int64_t covariates = 0;  // of the features, those before the last one
 
   [[nodiscard]] ModelOptions options() const {
     ModelOptions out{context, horizon, lags, features, 0.7, 1};
     out.trainable = trainable;
+    out.covariates = covariates;
     return out;
   }
   [[nodiscard]] std::string text() const {
@@ -51,6 +53,7 @@ WindowBatch random_batch(const Setting& s, std::int64_t past, RandomStream& stre
   b.past_target.mul_(b.past_observed);
   b.future_target.mul_(b.future_observed);
   if (s.features > 0) b.time_features = fill({s.windows, past + s.horizon, s.features}, false).mul_(0.1);
+  if (s.covariates > 0) b.time_features[0].narrow(0, 0, past / 2).zero_();  // before its series begins
   return b;
 }
 
@@ -76,6 +79,23 @@ at::Tensor linear(const Leaves& w, const std::string& name, const at::Tensor& x)
   return at::linear(x, w.at(name + ".weight"), w.at(name + ".bias"));
 }
 
+/// Hidden rows (H, D) as the head reads them: beside each its covariates, less what they are on average in the past,
+/// and that average.
+at::Tensor with_covariates(const Setting& s, const at::Tensor& hidden, const WindowBatch& b, std::int64_t i) {
+  if (s.covariates == 0) return hidden;
+  std::vector<at::Tensor> rows, known;
+  const auto all = b.time_features[i];
+  const auto past = b.past_target.size(1);
+  const auto told = [&](std::int64_t place) {
+    return all[place].narrow(0, s.features - 1 - s.covariates, s.covariates);
+  };
+  for (std::int64_t place = 0; place < past; ++place)
+    if (all[place][s.features - 1].item<double>() != 0.0) known.push_back(told(place));
+  const auto mean = known.empty() ? at::zeros({s.covariates}, all.options()) : at::stack(known).mean(0);
+  for (std::int64_t k = 0; k < s.horizon; ++k) rows.push_back(at::cat({hidden[k], told(past + k) - mean, mean}));
+  return at::stack(rows);
+}
+
 /// Loss of one window by autograd operations, as the formulas of GluonTS read.
 at::Tensor oracle_loss(const Setting& s, const Leaves& w, const WindowBatch& b, std::int64_t i) {
   const auto past = b.past_target[i];
@@ -86,7 +106,7 @@ at::Tensor oracle_loss(const Setting& s, const Leaves& w, const WindowBatch& b, 
   if (s.model == "simple_ff") {
     const auto a = past.abs().mean().clamp_min(1e-5);
     const auto h = linear(w, "nn.2", at::relu(linear(w, "nn.0", past / a))).view({H, 64});
-    return (o * nll(w, "args_proj.proj", h, future, a)).sum() / o.sum().clamp_min(1.0);
+    return (o * nll(w, "args_proj.proj", with_covariates(s, h, b, i), future, a)).sum() / o.sum().clamp_min(1.0);
   }
   if (s.model == "dlinear") {
     const auto a = mean_scale_of(past, seen, 0.7);
@@ -99,7 +119,7 @@ at::Tensor oracle_loss(const Setting& s, const Leaves& w, const WindowBatch& b, 
     }
     const auto moving = at::stack(trend);
     const auto h = (linear(w, "linear_seasonal", u - moving) + linear(w, "linear_trend", moving)).view({H, 20});
-    return (o * nll(w, "args_proj.proj", h, future, a)).sum() / o.sum().clamp_min(1.0);
+    return (o * nll(w, "args_proj.proj", with_covariates(s, h, b, i), future, a)).sum() / o.sum().clamp_min(1.0);
   }
   if (s.model == "itransformer") {
     const auto a = mean_scale_of(past, seen, 0.7);
@@ -121,7 +141,7 @@ at::Tensor oracle_loss(const Setting& s, const Leaves& w, const WindowBatch& b, 
       x = norm(x + linear(w, p + "linear2", at::relu(linear(w, p + "linear1", x))), p + "norm2");
     }
     const auto h = linear(w, "projection", norm(x, "encoder.norm")).view({H, 8});
-    return (o * nll(w, "args_proj.proj", h, future, a)).sum() / static_cast<double>(H);
+    return (o * nll(w, "args_proj.proj", with_covariates(s, h, b, i), future, a)).sum() / static_cast<double>(H);
   }
   const auto P = past.size(0);
   const auto C = s.context;
@@ -181,6 +201,10 @@ std::vector<Setting> settings(bool small) {
     for (const auto& [windows, context, horizon] :
          {std::tuple{5, 7, 3}, std::tuple{1, 1, 1}, std::tuple{3, 30, 12}, std::tuple{4, 5, 40}})
       out.push_back({name, windows, context, horizon});
+  for (const auto* name : {"simple_ff", "dlinear", "itransformer"}) {
+    out.push_back({name, 4, 6, 3, {}, 5, Trainable::all, 3});
+    out.push_back({name, 2, 1, 2, {}, 2, Trainable::all, 1});
+  }
   out.push_back({"deepar", 3, 4, 3, {1, 2, 5}, 2});
   out.push_back({"deepar", 2, 1, 1, {1}, 1});
   if (!small) out.push_back({"deepar", 3, 9, 7, {3, 1, 11, 4}, 5});
@@ -245,6 +269,9 @@ TEST(Models, KernelsAgreeWithPlainOperations) {
     if (name == "deepar") {
       s.features = up_to(6);
       for (std::int64_t i = up_to(8); i > 0; --i) s.lags.push_back(up_to(30));
+    } else if (trial / 8 == 1) {
+      s.covariates = up_to(4);
+      s.features = s.covariates + 2;
     }
     SCOPED_TRACE(s.text());
     const auto model = make(s, 100 + static_cast<std::uint64_t>(trial), at::kFloat);

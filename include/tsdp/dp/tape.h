@@ -23,6 +23,8 @@ class Tape {
   Value apply(Map& layer, Value input);
   Value relu(Value input);
   Value add(Value a, Value b);
+  /// With the columns of a constant behind those of `input`, along the last axis.
+  Value beside(Value input, const at::Tensor& constant);
   /// The same elements in another shape.
   Value view(Value input, std::vector<std::int64_t> shape);
 
@@ -37,6 +39,7 @@ class Tape {
     layer,
     relu,
     add,
+    beside,
     view
   };
   struct Node {

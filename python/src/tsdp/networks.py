@@ -168,6 +168,8 @@ class Network(torch.nn.Module):
 
     def __init__(self, sizes: Mapping[str, Any], weights: Weights) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.covariates = covariates_of(sizes)  # that the head is told of
+        self.reads_time_features = type(self).reads_time_features or self.covariates > 0
         self.context_length = int(sizes["context_length"])
         self.prediction_length = int(sizes["prediction_length"])
         self.lags = list(sizes["lags"])
@@ -236,9 +238,21 @@ class Network(torch.nn.Module):
         scaled = ((values - centre) / own_scale).clamp(-_LARGEST_INPUT, _LARGEST_INPUT)
         return scaled, own_scale, lambda df, loc, scale: (df, loc * growth + naive / own_scale, scale * growth, own_scale)
 
-    def distribution(self, past: Tensor, observed: Tensor) -> tuple[Tensor, ...]:
+    def distribution(self, past: Tensor, observed: Tensor, features: Tensor) -> tuple[Tensor, ...]:
         """df, location and scale (B, H), in units of the last result (B, 1)."""
         raise NotImplementedError
+
+    def head_of(self, steps: Tensor, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """df, location and scale of hidden units (B, H · D); beside them stand the covariates of each step less their mean over the past, and that mean."""
+        steps = steps.reshape(steps.size(0), self.prediction_length, -1)
+        if self.covariates > 0:
+            past, age = features.size(1) - self.prediction_length, features.size(2) - 1  # the age is 0 before a series begins
+            known = features[:, :, age - self.covariates : age]
+            places = features[:, :past, age:].ne(0.0).to(features.dtype).sum(1, keepdim=True)
+            mean = known[:, :past].sum(1, keepdim=True) / places.clamp(min=1.0)
+            ahead = known[:, past:]
+            steps = torch.cat([steps, ahead - mean, mean.expand_as(ahead)], 2)
+        return self.student_t(steps)
 
     def paths(self, past: Tensor, observed: Tensor, features: Tensor, uniform: Tensor) -> Tensor:
         """Of a model that samples paths instead: (B, S, H)."""
@@ -252,7 +266,7 @@ class Network(torch.nn.Module):
             assert uniform is not None
             samples = self.paths(past, observed, features, uniform)
         else:
-            df, loc, scale, unit = self.distribution(past, observed)
+            df, loc, scale, unit = self.distribution(past, observed, features)
             if uniform is not None:
                 samples = unit.unsqueeze(1) * (loc.unsqueeze(1) + scale.unsqueeze(1) * student_t_draw(df.unsqueeze(1), uniform))
         if samples is not None:
@@ -263,6 +277,11 @@ class Network(torch.nn.Module):
         t = student_t_quantiles(df, levels)
         quantiles = (unit.unsqueeze(1) * (loc.unsqueeze(1) + scale.unsqueeze(1) * t)).to(past.dtype)
         return quantiles.clamp(self.lower_bound, self.upper_bound), (unit * loc).clamp(self.lower_bound, self.upper_bound), samples
+
+
+def covariates_of(sizes: Mapping[str, Any]) -> int:
+    """How many the head is told of; older models, and those that read them elsewhere, have none."""
+    return int(sizes.get("covariates", 0))
 
 
 def _linear(name: str, outputs: int, inputs: int) -> Shapes:
@@ -280,34 +299,36 @@ class SimpleFeedForward(Network):
         return {
             **_linear("nn.0", width, sizes["context_length"]),
             **_linear("nn.2", width * sizes["prediction_length"], width),
-            **_head(cls.head, width),
+            **_head(cls.head, width + 2 * covariates_of(sizes)),
         }
 
-    def distribution(self, past: Tensor, observed: Tensor) -> tuple[Tensor, ...]:
+    def distribution(self, past: Tensor, observed: Tensor, features: Tensor) -> tuple[Tensor, ...]:
         scaled, _, placed = self.frame(past, observed, past.abs().mean(1, keepdim=True).clamp(min=1e-5))
         steps = self.linear(torch.relu(self.linear(scaled, "nn.0")), "nn.2")
-        return placed(*self.student_t(steps.reshape(past.size(0), self.prediction_length, -1)))
+        return placed(*self.head_of(steps, features))
 
 
 class DLinear(Network):
     @classmethod
     def shapes(cls, sizes: Mapping[str, Any], width_of: Callable[[str, int], int]) -> Shapes:
-        width = width_of(f"{cls.head}.0.weight", 1)
+        inputs = width_of(f"{cls.head}.0.weight", 1)
+        width = inputs - 2 * covariates_of(sizes)
         outputs = width * sizes["prediction_length"]
         parts = {key: shape for name in ("linear_seasonal", "linear_trend") for key, shape in _linear(name, outputs, sizes["context_length"]).items()}
-        return {**parts, **_head(cls.head, width)}
+        return {**parts, **_head(cls.head, inputs)}
 
-    def distribution(self, past: Tensor, observed: Tensor) -> tuple[Tensor, ...]:
+    def distribution(self, past: Tensor, observed: Tensor, features: Tensor) -> tuple[Tensor, ...]:
         scaled, _, placed = self.frame(past, observed, mean_scale(past, observed, self.default_scale))
         trend = F.avg_pool1d(F.pad(scaled.unsqueeze(1), (12, 12), "replicate"), 25, 1).squeeze(1)
         steps = self.linear(scaled - trend, "linear_seasonal") + self.linear(trend, "linear_trend")
-        return placed(*self.student_t(steps.reshape(past.size(0), self.prediction_length, -1)))
+        return placed(*self.head_of(steps, features))
 
 
 class ITransformer(Network):
     @classmethod
     def shapes(cls, sizes: Mapping[str, Any], width_of: Callable[[str, int], int]) -> Shapes:
-        width, step_width = width_of("emebdding.weight", 0), width_of(f"{cls.head}.0.weight", 1)  # GluonTS's spelling
+        width, inputs = width_of("emebdding.weight", 0), width_of(f"{cls.head}.0.weight", 1)  # GluonTS's spelling
+        step_width = inputs - 2 * covariates_of(sizes)
         out = _linear("emebdding", width, sizes["context_length"] + 2)
         for layer in ("encoder.layers.0", "encoder.layers.1"):
             up = width_of(f"{layer}.linear1.weight", 0)
@@ -315,9 +336,9 @@ class ITransformer(Network):
             out |= {**_linear(f"{layer}.self_attn.out_proj", width, width), **_linear(f"{layer}.linear1", up, width), **_linear(f"{layer}.linear2", width, up)}
             out |= {f"{layer}.{norm}.{part}": (width,) for norm in ("norm1", "norm2") for part in ("weight", "bias")}
         out |= {"encoder.norm.weight": (width,), "encoder.norm.bias": (width,)}
-        return {**out, **_linear("projection", step_width * sizes["prediction_length"], width), **_head(cls.head, step_width)}
+        return {**out, **_linear("projection", step_width * sizes["prediction_length"], width), **_head(cls.head, inputs)}
 
-    def distribution(self, past: Tensor, observed: Tensor) -> tuple[Tensor, ...]:
+    def distribution(self, past: Tensor, observed: Tensor, features: Tensor) -> tuple[Tensor, ...]:
         scaled, scale, placed = self.frame(past, observed, mean_scale(past, observed, self.default_scale))
         level = torch.log(scale) if self.prior == "none" else torch.zeros_like(scale)
         x = self.linear(torch.cat([scaled, torch.zeros_like(scale), level], 1), "emebdding")
@@ -332,7 +353,7 @@ class ITransformer(Network):
             x = norm(x + self.linear(value, f"{layer}.self_attn.out_proj"), f"{layer}.norm1")
             x = norm(x + self.linear(torch.relu(self.linear(x, f"{layer}.linear1")), f"{layer}.linear2"), f"{layer}.norm2")
         steps = self.linear(norm(x, "encoder.norm"), "projection")
-        return placed(*self.student_t(steps.reshape(past.size(0), self.prediction_length, -1)))
+        return placed(*self.head_of(steps, features))
 
 
 class DeepAR(Network):

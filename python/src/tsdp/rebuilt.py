@@ -76,6 +76,7 @@ def _sizes(found: Any, path: str, prefix: str = "") -> _Sizes:
     sizes.number("prediction_length", 1, _LARGEST_LENGTH)
     sizes.read["lags"] = [sizes.checked("lags", lag, 1, _LARGEST_LENGTH) for lag in sizes.items("lags", 10_000)]
     sizes.number("time_features", 0, 1000)
+    sizes.number("covariates", 0, sizes.read["time_features"], 0)
     sizes.real("default_scale")
     # Models from before these were options have none of them.
     sizes.flag("imputes", False)
@@ -112,6 +113,8 @@ def _mixture(sizes: _Sizes, path: str) -> dict[str, Any] | None:
         network = _sizes(item, path, "mixture.networks.")
         network.one_of("model", tuple(name for name, kind in NETWORKS.items() if not kind.reads_time_features and not kind.samples_paths))
         network.read["sampled_forecasts"] = False
+        if network.read["covariates"] > 0:
+            network.refuse("covariates", "none beside a network's own")
         if network.read["prediction_length"] != sizes.read["prediction_length"]:
             network.refuse("prediction_length", f"{sizes.read['prediction_length']}, as of the model")
         networks.append(network.read)
