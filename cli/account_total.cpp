@@ -42,6 +42,8 @@ void run_total(const std::vector<std::filesystem::path>& runs, double delta, dou
                       {"upper", epsilon.upper}};
     out["delta"] = delta;
     out["relation"] = mechanism::unit_json(total.unit);
+    if (!total.covariates.empty())
+      out["covariates"] = {{"names", total.covariates}, {"protected", total.protects_covariates}};
     out["runs"] = listed;
     out["earlier_runs"] = total.earlier;
     out["assumption"] = assumption;
@@ -49,15 +51,16 @@ void run_total(const std::vector<std::filesystem::path>& runs, double delta, dou
     print_json(out);
     return;
   }
-  print(cat(
-      from_below ? cat("epsilon in [", rounded_down(epsilon.lower, 7), ", ", rounded_up(epsilon.upper, 7), "]")
-                 : cat("epsilon at most ", rounded_up(epsilon.upper, 7)),
-      " at delta ", delta, " for all models of ", runs.size(), runs.size() == 1 ? " run" : " runs",
-      total.earlier.empty() ? std::string()
-                            : cat(" and the runs that their weights came from (", join(total.earlier, ", "), ")"),
-      " together, relation ", mechanism::unit_text(total.unit),
-      ".\nThis holds if the settings of all of them were fixed before the first one released anything, and all read "
-      "the same data. Settings chosen after looking at an earlier model need a budget: tsdp-train --budget.\n"));
+  print(
+      cat(from_below ? cat("epsilon in [", rounded_down(epsilon.lower, 7), ", ", rounded_up(epsilon.upper, 7), "]")
+                     : cat("epsilon at most ", rounded_up(epsilon.upper, 7)),
+          " at delta ", delta, " for all models of ", runs.size(), runs.size() == 1 ? " run" : " runs",
+          total.earlier.empty() ? std::string()
+                                : cat(" and the runs that their weights came from (", join(total.earlier, ", "), ")"),
+          " together, relation ", mechanism::unit_text(total.unit), ".",
+          mechanism::covariates_text(total.covariates, total.protects_covariates, total.unit.relation),
+          "\nThis holds if the settings of all of them were fixed before the first one released anything, and all read "
+          "the same data. Settings chosen after looking at an earlier model need a budget: tsdp-train --budget.\n"));
 }
 
 }  // namespace tsdp::cli

@@ -444,12 +444,15 @@ int show_budget(const Options& o) {
               {"charges", Json::array()}};
   for (const auto& charge : budget.charges)
     out["charges"].push_back({{"run", charge.run}, {"theorem", charge.theorem}, {"compositions", charge.uses}});
+  const auto covariates = budget.public_covariates();
+  if (!covariates.empty()) out["public_covariates"] = covariates;
   std::string text = cat(o.budget_file, ": ", budget.charges.size(), budget.charges.size() == 1 ? " run" : " runs",
                          " spent epsilon ", tsdp::rounded_up(spent, 5), " of ", budget.epsilon, " at delta ",
                          budget.delta, ", ", tsdp::rounded_up(100.0 * budget.spent(), 3),
                          " % of what the Rényi filter has to give; a further run may cost more or less than the rest");
   for (const auto& charge : budget.charges)
     text += cat("\n  run ", charge.run, ": Theorem ", charge.theorem, ", ", charge.uses, " compositions");
+  if (!covariates.empty()) text += cat("\n  Not protected: the covariates (", tsdp::join(covariates, ", "), ").");
   give({std::move(out), std::move(text)}, o.common.json);
   return 0;
 }

@@ -251,7 +251,7 @@ int evaluate(const Options& o) {
   auto asked = read_config(config_file, o.set);
   auto [module, metadata] = model_of(o, device);
   module.to(device);
-  if (privacy) evaluation::require_public_covariates(metadata.privacy);
+  if (privacy) evaluation::require_public_covariates(asked.dataset.protects_covariates, metadata.privacy);
   asked.dataset.covariate_columns = covariates_for(o, metadata.model, asked, config_file.string());
   auto data = data::prepare_data(std::move(asked), config_file, privacy.has_value());
   const auto& config = data.config;

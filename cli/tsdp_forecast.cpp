@@ -271,7 +271,11 @@ int forecast(const Options& o) {
   const auto frequency = metadata.model.value("frequency", std::string());
   if (frequency.empty())
     throw DataError(cat(o.model, ": names no frequency; expected a model that tsdp-export or tsdp-train wrote"));
-  if (privacy) evaluation::require_public_covariates(metadata.privacy);
+  if (privacy) {
+    const bool asked =
+        !o.input.config.empty() && read_config(find_config_file(o.input.config)).dataset.protects_covariates;
+    evaluation::require_public_covariates(asked, metadata.privacy);
+  }
   auto dataset = read_input(o.input, o.model, frequency, privacy.has_value());
   add_covariates(dataset, o.input, mechanism::covariates_of(metadata.model, o.model), o.model,
                  metadata.model.value("prediction_length", std::int64_t{1}));

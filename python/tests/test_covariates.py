@@ -100,7 +100,7 @@ def test_each_series_may_have_its_own(programs: None, of_series: pd.DataFrame, t
 
 def test_they_are_protected_where_that_is_asked_for(programs: None, of_series: pd.DataFrame, tmp_path: Path) -> None:
     run = deepar_told(tmp_path / "run", of_series[["price"]], **{"dataset.covariates.private": True})
-    assert "price" not in " ".join(run.privacy.not_covered)
+    assert "whoever they are about" not in " ".join(run.privacy.not_covered)
     assert "(price) of a step belong to its value" in run.privacy.statement
     assert run.verify()["agrees"]
     with pytest.raises(tsdp.UsageError, match="which categories there are would be told by the model"):
@@ -134,6 +134,53 @@ def test_facts_of_a_series_hold_for_all_of_its_steps(programs: None, of_series: 
             run.model.with_covariates(wrong)
 
 
+def test_numbers_and_categories_are_what_the_program_takes_them_for(programs: None, of_series: pd.DataFrame, tmp_path: Path) -> None:
+    names = list(of_series.index.get_level_values(0).unique())
+    facts = pd.DataFrame({"code": np.arange(len(names)) % 2, "floor": [str(i % 3) for i in range(len(names))], "kind": ["flat"] * len(names)}, index=names)
+    run = deepar_told(tmp_path / "run", facts, **{"dataset.covariates.columns": ["code=1", "floor", "kind"]})
+    assert run.model.covariates == ["code=1", "floor", "kind=flat"]  # digits in text are numbers
+    frame = hourly_frame()
+    facts.to_csv(tmp_path / "facts.csv", index_label="item_id")
+    asked = run.model.with_covariates(facts)
+    assert [float(asked._known.tables[name].values[0, 0]) for name in names] == [float(i % 2) for i in range(len(names))]
+    assert_same(asked.predict(frame, quantiles=LEVELS, seed=3), by_program(run, frame, tmp_path, "--seed=3", f"--covariates={tmp_path / 'facts.csv'}"))
+    for same in (facts.assign(code=facts["code"].astype(float)), facts.astype({"kind": "category"}), facts.assign(floor=facts["floor"].astype(int))):
+        assert_same(run.model.with_covariates(same).predict(frame, quantiles=LEVELS, seed=3), asked.predict(frame, quantiles=LEVELS, seed=3))
+    for wrong, why in ((facts.assign(kind="NA"), "says that a value is missing"), (facts.assign(floor=["1"] + ["x"] * (len(names) - 1)), "found 'x' among numbers")):
+        with pytest.raises(tsdp.DataError, match=why):
+            run.model.with_covariates(wrong)
+    for name, why in (("time", "what a column of series' names or times is called"), ("a;b", "without semicolons")):
+        with pytest.raises(tsdp.DataError, match=why):
+            deepar_told(tmp_path / "wrong", facts.rename(columns={"code": name}))
+    with pytest.raises(tsdp.DataError, match="'kind=flat' twice"):
+        deepar_told(tmp_path / "twice", facts.rename(columns={"code": "kind=flat"}))
+
+
+@pytest.mark.parametrize("name", ["simple_ff", "dlinear", "itransformer"])
+def test_every_model_is_told_of_them(name: str, programs: None, of_series: pd.DataFrame, tmp_path: Path) -> None:
+    settings = {"training.max_epochs": 2, "model.context_length": 24, "model.start": "fresh", "optimizer.learning_rate": 0.05, "dataset.test_windows": 1, "dataset.validation_length": 6}
+    frame = hourly_frame()
+    run = tsdp.train(frame, tmp_path / "run", frequency="1h", prediction_length=6, model=name, covariates=of_series, settings=settings)
+    model = run.model
+    assert model.covariates == ["region=north", "region=south", "price"]
+    of_series.reset_index().to_csv(tmp_path / "known.csv", index=False, date_format="%Y-%m-%d %H:%M:%S")
+    found = model.with_covariates(of_series).predict(frame, quantiles=LEVELS)
+    assert_same(found, by_program(run, frame, tmp_path, f"--covariates={tmp_path / 'known.csv'}"))
+    changed = of_series.copy()
+    one = frame["item_id"].iloc[0]
+    changed.loc[[one], "price"] += 1.0
+    other = model.with_covariates(changed).predict(frame, quantiles=LEVELS)
+    differ = (other["mean"] != found["mean"]).groupby(found["item_id"]).any()
+    assert differ[one] and differ.sum() == 1
+
+
+def test_many_series_take_linear_time() -> None:
+    names = [f"s{i}" for i in range(20_000)]
+    frame = pd.DataFrame({"kind": ["a", "b"] * 10_000}, index=names)
+    known = tsdp.covariates.Covariates.of_frame(frame, None, tsdp.calendars.Frequency.parse("1h"))
+    assert sum(len(rows) for rows in known.files()) == len(names)
+
+
 def test_booleans_are_numbers(told: tsdp.Run, known: pd.DataFrame) -> None:
     as_flags = known.assign(holiday=known["holiday"].astype(bool))
     frame = hourly_frame()
@@ -148,7 +195,7 @@ def test_a_file_of_the_users_is_not_written_over(programs: None, known: pd.DataF
     assert (tmp_path / "mine.covariates.csv").read_text() == "precious"
 
 
-def test_a_model_that_reads_none_takes_none(run: tsdp.Run, known: pd.DataFrame) -> None:
+def test_a_model_that_was_told_of_none_takes_none(run: tsdp.Run, known: pd.DataFrame) -> None:
     with pytest.raises(tsdp.UsageError, match="reads none"):
         run.model.with_covariates(known)
 

@@ -19,7 +19,8 @@ data::PreparedData data_of(const Config& config, const privacy::SeriesLengths& l
       series.exact.assign(series.values.begin(), series.values.end());
     out.dataset.series.push_back(std::move(series));
   }
-  const auto& covariates = config.dataset.covariate_columns;  // public, so what they are does not matter: 0
+  const auto& covariates = config.dataset.covariate_columns;
+  // What they are does not matter where they are public. Where they are protected, this attacks the values alone.
   out.dataset.covariates = {"", covariates, {{0, std::vector<float>(covariates.size()), 0, true}}};
   out.dataset.owner = lengths.grouped().of;
   return out;

@@ -97,6 +97,15 @@ std::optional<std::size_t> place_of(const detail::CsvRows& rows, detail::Role ro
   return out;
 }
 
+/// Whether a field is of a category: the same text, or the same number, however it is written.
+bool is_category(std::string_view field, const std::string& category) {
+  if (detail::to_utf8(field) == category) return true;
+  double found = 0.0;
+  double asked = 0.0;
+  return detail::parse_field(field, found) == nullptr && detail::parse_field(category, asked) == nullptr &&
+         found == asked;
+}
+
 /// Reads a file with a column of series' names.
 class FileOfSeries {
  public:
@@ -105,9 +114,10 @@ class FileOfSeries {
       : file_(std::move(file)), dataset_(dataset), stated_(stated), item_(item), key_(std::move(key)) {}
 
   Covariates read(const std::vector<std::string>& columns) {
+    for (const auto& series : dataset_.series) rows_of_.try_emplace(series.id);
     find_columns(columns);
     require_few(columns_.size(), file_, key_);
-    for (std::size_t s = 0; s < dataset_.series.size(); ++s) rows_of_.try_emplace(dataset_.series[s].id);
+    require_different_names();
     read_rows();
     Covariates out{file_.string(), {}};
     out.found_categories = found_categories_;
@@ -155,6 +165,7 @@ class FileOfSeries {
     if (kinds.empty()) rows.fail_header(" without a column beside them; expected one for each covariate");
     while (rows.next()) {
       const auto& fields = rows.fields();
+      if (!rows_of_.contains(detail::to_utf8(fields[item_]))) continue;
       for (auto& [place, kind] : kinds) {
         double value = 0.0;
         if (detail::says_nothing(fields[place])) continue;
@@ -194,6 +205,14 @@ class FileOfSeries {
       for (const auto& [place, kind] : kinds) add(place);
   }
 
+  void require_different_names() const {
+    std::set<std::string> names;
+    for (const auto& column : columns_)
+      if (!names.insert(column.name).second)
+        throw UsageError(cat(key_, ": found the covariate '", column.name, "' twice in ", file_.string(),
+                             ", as a column or as a category of one; expected different names"));
+  }
+
   void read_rows() {
     detail::TextFile text(file_);
     detail::CsvRows rows(text, columns_of_series, row_of_series);
@@ -221,7 +240,7 @@ class FileOfSeries {
         if (!column.category) {
           value = rows.value(column.place, field);
           require_number(cat(file_.string(), ":", text.line(), ": column ", column.name), value);
-        } else if (detail::to_utf8(field) == *column.category) {
+        } else if (is_category(field, *column.category)) {
           value = 1.0;
           met.insert(column.place);
         }
@@ -309,29 +328,39 @@ std::span<const float> KnownSteps::at(std::int64_t place) const {
   return std::span(table_.values).subspan(static_cast<std::size_t>(row) * width_, width_);
 }
 
-std::optional<std::pair<std::string, std::string>> covariate_that_is_a_series(const Dataset& dataset) {
+std::optional<std::pair<std::string, std::string>> covariate_that_is_a_series(const Dataset& dataset, Whose whose) {
   const auto& known = dataset.covariates;
   const auto width = known.names.size();
-  for (const auto& series : dataset.series) {
-    if (std::all_of(series.values.begin(), series.values.end(),
-                    [&](float x) { return std::isnan(x) || x == series.values.front(); }))
-      continue;
+  const auto record_of = [&](std::size_t s) {
+    return dataset.owner.empty() ? static_cast<std::int64_t>(s) : dataset.owner[s];
+  };
+  std::vector<std::set<std::int64_t>> readers(known.tables.size());  // the records whose series have a table
+  for (std::size_t s = 0; s < dataset.series.size(); ++s) readers[known.table(s)].insert(record_of(s));
+  for (std::size_t s = 0; s < dataset.series.size(); ++s) {
+    const auto& series = dataset.series[s];
+    std::vector<std::int64_t> observed;  // places
+    for (std::size_t i = 0; i < series.values.size(); ++i)
+      if (!std::isnan(series.values[i])) observed.push_back(static_cast<std::int64_t>(i));
+    const auto value_at = [&](std::int64_t place) { return series.values[static_cast<std::size_t>(place)]; };
     std::map<std::pair<Moment, int>, std::optional<std::int64_t>> first_of;  // tables mostly begin together
-    for (const auto& table : known.tables) {
+    for (std::size_t t = 0; t < known.tables.size(); ++t) {
+      const auto& table = known.tables[t];
       if (table.always) continue;  // it changes nowhere
+      if (whose == Whose::another_record && readers[t] == std::set{record_of(s)}) continue;
       const auto [place, added] = first_of.try_emplace({table.start, table.month_day});
       if (added) place->second = steps_between(table.start, dataset.frequency, series.start, table.month_day);
       if (!place->second) continue;
+      const auto before = *place->second;
       const auto rows = static_cast<std::int64_t>(table.values.size() / width);
-      for (std::size_t column = 0; column < width; ++column) {
-        bool same = true;
-        for (std::size_t i = 0; same && i < series.values.size(); ++i) {
-          const auto row = *place->second + static_cast<std::int64_t>(i);
-          same = std::isnan(series.values[i]) || row < 0 || row >= rows ||
-                 table.values[static_cast<std::size_t>(row) * width + column] == series.values[i];
-        }
-        if (same) return std::pair{known.names[column], series.id};
-      }
+      const auto first = std::partition_point(observed.begin(), observed.end(), [&](auto i) { return before + i < 0; });
+      const auto last = std::partition_point(first, observed.end(), [&](auto i) { return before + i < rows; });
+      if (2 * (last - first) < static_cast<std::ptrdiff_t>(observed.size())) continue;
+      if (std::all_of(first, last, [&](auto i) { return value_at(i) == value_at(*first); })) continue;
+      for (std::size_t column = 0; column < width; ++column)
+        if (std::all_of(first, last, [&](auto i) {
+              return table.values[static_cast<std::size_t>(before + i) * width + column] == value_at(i);
+            }))
+          return std::pair{known.names[column], series.id};
     }
   }
   return std::nullopt;

@@ -51,9 +51,18 @@ class KnownSteps {
   std::optional<std::int64_t> first_;
 };
 
-/// A covariate, of whichever series, that has a series' own values at all its steps, with that series' name: it would
-/// give away as public what is protected. Series that do not change are not looked at.
-[[nodiscard]] std::optional<std::pair<std::string, std::string>> covariate_that_is_a_series(const Dataset& dataset);
+/// Whose covariates are compared with a series' values: those of any record, or of another record than its own. A
+/// record is a series, or all series of an owner.
+enum class Whose {
+  any_record,
+  another_record
+};
+/// A covariate that has a series' values wherever it has rows for them, with that series' name. Rows for less than half
+/// of the values, and values that do not change there, tell nothing and are skipped. Public covariates of any record
+/// would give away what is protected; protected ones of another record are not counted with the values that they
+/// repeat.
+[[nodiscard]] std::optional<std::pair<std::string, std::string>> covariate_that_is_a_series(const Dataset& dataset,
+                                                                                            Whose whose);
 
 /// Every step of every series and `beyond` steps after its end must have a row. Throws DataError that names the first
 /// one that has none.

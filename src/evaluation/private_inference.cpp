@@ -136,7 +136,11 @@ Json inference_privacy(const PrivateInference& privacy, std::int64_t uses) {
   return out;
 }
 
-void require_public_covariates(const Json& ledger) {
+void require_public_covariates(bool asked, const Json& ledger) {
+  if (asked)
+    throw UsageError(
+        "--private: the configuration has dataset.covariates.private, and a private forecast reads covariates as they "
+        "are; expected forecasts without --private, or covariates that are public");
   if (!ledger.is_object() || !ledger.contains("private")) return;
   const auto known = mechanism::read_ledger(ledger, "the model's ledger");
   if (known.protects_covariates)

@@ -66,9 +66,9 @@ class PastSource {
 /// is not covered, and a statement. `uses`: at most how many uses read a value touched by one change.
 [[nodiscard]] nlohmann::ordered_json inference_privacy(const PrivateInference& privacy, std::int64_t uses);
 
-/// Throws UsageError for a model whose training protects covariates, from the ledger inside it: a private forecast
-/// reads those of the past as they are.
-void require_public_covariates(const nlohmann::ordered_json& ledger);
+/// Throws UsageError if covariates are to be protected, by the configuration or by the model's training (the ledger
+/// inside it): a private forecast reads those of the past as they are.
+void require_public_covariates(bool asked, const nlohmann::ordered_json& ledger);
 
 /// How the guarantee of forecasts adds to that of training, from the ledger inside a model: text, and epsilon and delta
 /// of both together (null if the model was trained without privacy).

@@ -56,12 +56,15 @@ Json json_of(const Budget& budget) {
     for (const double value : charge.renyi) renyi.push_back(std::isfinite(value) ? Json(value) : Json(nullptr));
     out["charges"].push_back(
         {{"run", charge.run}, {"theorem", charge.theorem}, {"compositions", charge.uses}, {"renyi", renyi}});
+    if (!charge.public_covariates.empty()) out["charges"].back()["public_covariates"] = charge.public_covariates;
   }
   out["meaning"] =
       "all releases of the runs in `charges` together are (epsilon, delta)-differentially private for data sets that "
       "are neighbours under `relation`, also where settings were chosen after looking at earlier models (a Renyi "
       "filter); not covered: a second run from a copy of a run's folder, and whatever a copy of this file was charged "
       "for";
+  if (const auto names = budget.public_covariates(); !names.empty() && budget.unit)
+    out["covariates"] = cat("not protected:", covariates_text(names, false, budget.unit->relation));
   return out;
 }
 
@@ -103,6 +106,14 @@ void require_charged(const Budget& budget, const Start& start, const std::string
 }
 
 }  // namespace
+
+std::vector<std::string> Budget::public_covariates() const {
+  std::vector<std::string> out;
+  for (const auto& charge : charges)
+    for (const auto& name : charge.public_covariates)
+      if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+  return out;
+}
 
 bool Budget::admits(const std::vector<double>& renyi) const {
   const auto sums = charged(*this);
@@ -166,7 +177,7 @@ Budget read_budget(const std::filesystem::path& file) {
   for (const auto& item : charges) {
     const Fields fields(item, cat(where, ": charges"), "a budget that tsdp-account made");
     BudgetCharge charge{
-        fields.text("run"), fields.text("theorem"), fields.count("compositions", 0, privacy::max_uses_ever), {}};
+        fields.text("run"), fields.text("theorem"), fields.count("compositions", 0, privacy::max_uses_ever), {}, {}};
     const auto& renyi = fields.at("renyi");
     if (!renyi.is_array() || renyi.size() != orders.size())
       throw DataError(cat(where, ": charges: renyi: expected ", orders.size(), " numbers or nulls"));
@@ -176,13 +187,14 @@ Budget read_budget(const std::filesystem::path& file) {
             cat(where, ": charges: renyi: found ", json_text(value), "; expected a number of at least 0, or null"));
       charge.renyi.push_back(value.is_null() ? infinity : value.get<double>());
     }
+    if (fields.has("public_covariates")) charge.public_covariates = fields.texts("public_covariates");
     out.charges.push_back(std::move(charge));
   }
   return out;
 }
 
 void charge_budget(const std::filesystem::path& file, const std::string& run, const PrivateMechanism& mechanism,
-                   const Start& start, std::uint64_t uses) {
+                   const Start& start, std::uint64_t uses, const std::vector<std::string>& public_covariates) {
   if (!is_there(file))
     throw UsageError(cat("--budget: no file '", file.string(), "'; make one with: tsdp-account budget ", file.string(),
                          " --epsilon E --delta D"));
@@ -193,7 +205,8 @@ void charge_budget(const std::filesystem::path& file, const std::string& run, co
         "--budget: found sampling.largest_batch, whose cuts cost a share of delta that no budget counts; expected "
         "null");
   // Divergences take a moment and need no lock.
-  BudgetCharge charge{run, mechanism.theorem().theorem, uses, mechanism.theorem().renyi(uses, privacy::renyi_orders())};
+  BudgetCharge charge{run, mechanism.theorem().theorem, uses, mechanism.theorem().renyi(uses, privacy::renyi_orders()),
+                      public_covariates};
   const auto unit = guaranteed_unit(mechanism);
   const FileLock lock(lock_of(file));
   if (std::filesystem::hard_link_count(file) > 1)

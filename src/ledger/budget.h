@@ -18,6 +18,7 @@ struct BudgetCharge {
   std::string theorem;
   std::uint64_t uses = 0;
   std::vector<double> renyi;  ///< of all uses together, one per order; +∞ where it is of no use
+  std::vector<std::string> public_covariates;  ///< that the run was told of
 };
 
 /// (ε, δ) and what of it is charged: a Rényi filter over privacy::renyi_orders() (Theorem 1 of budget.md).
@@ -27,6 +28,8 @@ struct Budget {
   std::optional<privacy::PrivacyUnit> unit;  ///< what neighbours are; none until the first run is charged
   std::vector<BudgetCharge> charges;
 
+  /// The covariates that some run counts as public; if there are any, the budget protects no covariates.
+  [[nodiscard]] std::vector<std::string> public_covariates() const;
   /// Whether at least one order still pays for all charges and for `renyi`.
   [[nodiscard]] bool admits(const std::vector<double>& renyi) const;
   /// The share spent, 0 to 1, of the order that has most left.
@@ -45,8 +48,9 @@ void create_budget(const std::filesystem::path& file, double epsilon, double del
 /// Charges `uses` uses of a run's mechanism, under a lock (FILE.lock), so that runs that begin at once see each other's
 /// charges. The charge is durable when this returns. Throws PrivacyError if the run would pass the budget, if its
 /// relation does not contain the budget's, or if its start rests on data by a run that is not private or not among the
-/// charges; DataError if it is not a budget file; UsageError for a run that is charged already.
+/// charges; DataError if it is not a budget file; UsageError for a run that is charged already. `public_covariates`:
+/// those that the run is told of and does not protect.
 void charge_budget(const std::filesystem::path& file, const std::string& run, const PrivateMechanism& mechanism,
-                   const Start& start, std::uint64_t uses);
+                   const Start& start, std::uint64_t uses, const std::vector<std::string>& public_covariates = {});
 
 }  // namespace tsdp::mechanism

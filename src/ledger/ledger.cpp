@@ -74,8 +74,10 @@ Json not_covered(const Ledger& ledger) {
        "showed"),
       cat("the number and lengths of the series, ", of_owners(ledger) ? "which of them have the same owner, " : "",
           "their calendar, and which values are missing: treated as public"),
-      ("whether training begins at all: values that are no numbers, too large, or not to be told apart in single "
-       "precision, are refused, as are data of which half of the series or more are copies of others"),
+      cat("whether training begins at all: values ", ledger.protects_covariates ? "or covariates " : "",
+          "that are no numbers, too large, or not to be told apart in single precision, are refused, as are data of "
+          "which half of the series or more are copies of others",
+          ledger.protects_covariates ? ", and covariates that repeat another series" : ""),
       "forecasts from a series' own recent values: the guarantee is about training data, not about a model's inputs",
       ("floating-point side channels: noise is made of finitely many random bits in double precision, cut at 12.07 "
        "standard deviations, and added to single-precision sums on a grid of 2^-24 of its deviation; a window's "
@@ -89,6 +91,10 @@ Json not_covered(const Ledger& ledger) {
   if (!ledger.covariates.empty() && !ledger.protects_covariates)
     out.push_back(cat("the covariates (", join(ledger.covariates, ", "),
                       "): treated as public, whoever they are about; a column that equals a series is refused"));
+  if (ledger.protects_covariates)
+    out.push_back(cat("covariates (", join(ledger.covariates, ", "),
+                      ") that were computed from values of other steps or series, as means and earlier values are: "
+                      "where a value changes, they change at more places than it, and each counts"));
   if (const auto what = not_counted_of_start(ledger.start.origin); !what.empty()) out.push_back(what);
   if (ledger.state != RunState::finished)
     out.push_back("a second run from a copy of this run's folder: copies that go on differently compose");
@@ -96,6 +102,15 @@ Json not_covered(const Ledger& ledger) {
 }
 
 }  // namespace
+
+std::string covariates_text(const std::vector<std::string>& names, bool are_protected, privacy::Relation relation) {
+  if (names.empty()) return "";
+  return cat(" The covariates (", join(names, ", "), ")",
+             !are_protected ? " count as public."
+             : relation == privacy::Relation::series
+                 ? " of a series belong to it, and are protected with it."
+                 : " of a step belong to its value: neighbours may differ in them where they differ in the value.");
+}
 
 StartOrigin origin_of_weights(const Ledger& ledger) {
   const auto before = rests_on_data(ledger.start.origin) ? ledger.start.origin : StartOrigin::synthetic;
@@ -239,12 +254,7 @@ std::string statement_as(const Ledger& ledger, Edition edition) {
       ledger.method.choice_epsilon() > 0.0 ? " and, for the choice between the trained model and its start, tsdp.7"
                                            : "",
       ").");
-  if (!ledger.covariates.empty())
-    text += cat(" The covariates (", join(ledger.covariates, ", "), ")",
-                !ledger.protects_covariates ? " count as public."
-                : ledger.method.privacy()->unit().relation == privacy::Relation::series
-                    ? " of a series belong to it, and are protected with it."
-                    : " of a step belong to its value: neighbours may differ in them where they differ in the value.");
+  text += covariates_text(ledger.covariates, ledger.protects_covariates, ledger.method.privacy()->unit().relation);
   if (ledger.reproducible) text += " NOT FOR RELEASE: the randomness is reproducible from the seed.";
   return text + of_start();
 }

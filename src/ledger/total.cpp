@@ -276,6 +276,14 @@ void add_uses(Total& out, const Ledger& ledger, const PrivacyUnit& unit, Added& 
   }
 }
 
+void add_covariates(Total& out, const Ledger& ledger) {
+  if (ledger.covariates.empty()) return;
+  out.protects_covariates = ledger.protects_covariates && (out.covariates.empty() || out.protects_covariates);
+  for (const auto& name : ledger.covariates)
+    if (std::find(out.covariates.begin(), out.covariates.end(), name) == out.covariates.end())
+      out.covariates.push_back(name);
+}
+
 }  // namespace
 
 Total total_of(const std::vector<Ledger>& given) {
@@ -305,6 +313,7 @@ Total total_of(const std::vector<Ledger>& given) {
       throw PrivacyError(cat("total: run ", ledger.run.id, " states ", ledger.accounted_uses(), " uses; at most ",
                              privacy::max_uses_ever, " are accounted for"));
     out.runs.push_back({mechanism, ledger.accounted_steps()});
+    add_covariates(out, ledger);
     if (const auto& chance = mechanism.theorem().cut.chance) {
       out.cuts = up(out.cuts + chance(ledger.accounted_uses()));
       out.known_from_below = false;

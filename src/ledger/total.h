@@ -30,6 +30,10 @@ struct Total {
     std::uint64_t steps;
   };
   std::vector<Run> runs;
+  /// Those that these runs were told of; protected only if no run counts its own as public: who may see them is a
+  /// property of the data, whatever a run calls its columns.
+  std::vector<std::string> covariates;
+  bool protects_covariates = false;
   std::vector<std::string> earlier;  ///< ids of runs that were not given but count, since weights started from theirs
   std::vector<std::uint64_t> complete_uses;  ///< for each mechanism, the uses that took every one of their steps: an
                                              ///< unfinished epoch may have left out the changed series

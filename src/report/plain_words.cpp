@@ -76,8 +76,15 @@ std::vector<std::string> promise_in_words(const Json& ledger, mechanism::StartOr
     out.emplace_back(
         "**Not for release: the randomness follows from the seed.** Whoever knows the seed can remove the noise. What "
         "follows holds only for those who do not know it.");
-  out.push_back(cat("Think of two versions of the data that are the same but for **", protected_unit(ledger),
-                    "**. Whoever sees the model, and even every noisy step of its training, can hardly tell which of "
+  const auto& covariates = part(ledger, "covariates");
+  const auto of_steps =
+      text_in(part(ledger, "relation"), "kind") == "event" || text_in(part(ledger, "relation"), "kind") == "user";
+  out.push_back(cat("Think of two versions of the data that are the same but for **", protected_unit(ledger), "**",
+                    covariates.is_null()                          ? ""
+                    : part(covariates, "protected") != Json(true) ? " (the covariates are public, the same in both)"
+                    : of_steps                                    ? " (and, in the same places, the covariates)"
+                                                                  : " (with its covariates)",
+                    ". Whoever sees the model, and even every noisy step of its training, can hardly tell which of "
                     "the two versions it was trained on, whatever else they know and however much they compute."));
   if (!start.empty()) out.push_back(emphasised_start);
   const double epsilon = number_in(part(ledger, "epsilon"), "upper");

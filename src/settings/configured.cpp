@@ -240,10 +240,15 @@ PreparedData prepare_data(Config config, const std::filesystem::path& config_fil
                            "covariates that are the same for all series"));
     config.dataset.covariate_columns = dataset.covariates.names;
     require_covariates(dataset, 0);
-    if (config.dataset.protects_covariates) require_protectable(config, dataset, config_file);
-    else if (const auto same = covariate_that_is_a_series(dataset); same && config.privacy.enabled)
-      throw PrivacyError(cat(file.string(), ": column ", same->first, ": has the values of series ", same->second,
-                             ", and covariates count as public; expected numbers that are not those to be protected"));
+    const bool protects = config.dataset.protects_covariates;
+    if (protects) require_protectable(config, dataset, config_file);
+    const auto same = covariate_that_is_a_series(dataset, protects ? Whose::another_record : Whose::any_record);
+    if (same && config.privacy.enabled)
+      throw PrivacyError(
+          cat(file.string(), ": column ", same->first, ": has the values of series ", same->second,
+              protects ? " beside another one, where no statement counts them; expected covariates that hold no other "
+                         "series' values"
+                       : ", and covariates count as public; expected numbers that are not those to be protected"));
     const auto calendar = window_feature_names(dataset.frequency);
     for (const auto& name : dataset.covariates.names)
       if (std::find(calendar.begin(), calendar.end(), name) != calendar.end())

@@ -131,7 +131,10 @@ std::vector<JointStatement> joint_statements(const SweepPlan& plan) {
               " that the sweep file no longer has, and whoever saw their models knows more: delete them if nobody has");
     try {
       if (statement.why.empty()) {
-        statement.epsilon = mechanism::total_of(ledgers).epsilon(statement.delta, 1e-2);
+        const auto total = mechanism::total_of(ledgers);
+        statement.epsilon = total.epsilon(statement.delta, 1e-2);
+        statement.covariates =
+            mechanism::covariates_text(total.covariates, total.protects_covariates, total.unit.relation);
         // From below, nothing is known about steps that were not taken, or about a series that is not in all of them.
         const bool finished = std::all_of(ledgers.begin(), ledgers.end(), [](const auto& ledger) {
           return ledger.state == mechanism::RunState::finished;

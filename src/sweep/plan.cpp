@@ -232,6 +232,7 @@ void put_smoke_settings(const SweepFile& file, const LookAlike& look_alike, Want
   if (!cell.tells_frequency) put("dataset.frequency", "1h");  // as the look-alike does not
   put("dataset.covariates.file", "null");  // which are not known for these steps
   put("dataset.covariates.columns", "[]");
+  put("dataset.covariates.private", "false");
   put("dataset.owner.file", "null");
   put("dataset.owner.column", "null");
   put("privacy.noise.sampled", "null");

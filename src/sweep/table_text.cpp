@@ -175,8 +175,9 @@ std::string joint_text(const Table& table) {
       out += cat("nothing is stated; ", joint.why);
     }
     out += joint.without_privacy > 0 ? cat("; not counted: ", joint.without_privacy,
-                                           joint.without_privacy == 1 ? " model" : " models", " without privacy\n")
-                                     : std::string("\n");
+                                           joint.without_privacy == 1 ? " model" : " models", " without privacy")
+                                     : std::string();
+    out += joint.covariates.empty() ? std::string("\n") : cat(".", joint.covariates, "\n");
   }
   return out;
 }
@@ -282,6 +283,7 @@ std::string json(const Table& table) {
                            ? Json{{"lower", joint.epsilon.lower > 0.0 ? Json(joint.epsilon.lower) : Json(nullptr)},
                                   {"upper", joint.epsilon.upper}}
                            : Json(nullptr);
+    if (!joint.covariates.empty()) about["covariates"] = joint.covariates.substr(1);
     about["reproducible"] = joint.reproducible;
     about["models_without_privacy"] = joint.without_privacy;
     if (!joint.why.empty()) about["why"] = joint.why;

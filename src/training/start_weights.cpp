@@ -37,23 +37,22 @@ void initialise(models::Forecaster& trained, std::int64_t seed, const std::optio
   const bool reads_covariates = covariates > 0 && !sizes.contains("covariates");
   for (std::size_t i = 0; i < entries.size(); ++i) {
     auto shape = entries[i].shape;
+    // The head's last inputs are the covariates; a start that knows none says nothing of them.
+    const bool adds_covariates =
+        reads_covariates && entries[i].name.starts_with("args_proj.proj.") && entries[i].name.ends_with("weight");
+    if (adds_covariates) shape.back() -= 2 * covariates;
     const auto& found = data.tensor(entries[i].name, where);
     const bool by_steps = found.shape != shape && !shape.empty() && shape.front() % horizon == 0;
     if (by_steps) shape.front() = shape.front() / horizon * theirs;
-    const bool lacks_covariates = reads_covariates && entries[i].name.starts_with("args_proj.proj.") &&
-                                  found.shape.size() == 2 && shape.size() == 2 &&
-                                  found.shape[1] == shape[1] - 2 * covariates;
-    if (found.shape != shape && !lacks_covariates)
+    if (found.shape != shape)
       throw DataError(cat(where, ": weights '", entries[i].name,
                           "': have another shape than the model's; expected a model of the same sizes"));
     const auto value = dp::tensor_of(found);
     if (!value.isfinite().all().item<bool>())
       throw DataError(cat(where, ": holds weights that are not finite; expected a model that trained to its end"));
-    if (lacks_covariates) {
-      parameters.value(i).zero_().narrow(1, 0, found.shape[1]).copy_(value);
-      continue;
-    }
-    parameters.value(i).copy_(by_steps ? value.narrow(0, 0, entries[i].shape.front()) : value);
+    auto own = parameters.value(i);
+    if (adds_covariates) own = own.zero_().narrow(1, 0, found.shape.back());
+    own.copy_(by_steps ? value.narrow(0, 0, entries[i].shape.front()) : value);
   }
   model.keep_start();
 }

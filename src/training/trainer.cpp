@@ -263,8 +263,9 @@ void Trainer::Run::begin(const std::optional<std::filesystem::path>& budget) {
   // Charges the whole plan before any of the run exists: if the process dies in between, the plan is spent.
   if (budget) {
     const auto uses = method_.privacy()->theorem().uses_of_steps(plan_.steps);
+    const auto& known = config_.dataset;
     mechanism::charge_budget(*budget, store_.run(), *method_.privacy(), mechanism::start_of(config_, start_, networks_),
-                             uses);
+                             uses, known.protects_covariates ? std::vector<std::string>{} : known.covariate_columns);
   }
   store_.begin(config_, data_, key_, checkpoint(WithKey::yes), plan_.steps);
   write_ledger(mechanism::RunState::running);

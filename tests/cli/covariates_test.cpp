@@ -130,8 +130,6 @@ TEST_F(CovariatesOfRuns, AreRefusedInOneLine) {
     EXPECT_NE(outcome.err.find(because), std::string::npos) << outcome.err;
     EXPECT_EQ(lines(outcome.err).size(), 1U) << outcome.err;
   };
-  expect({"--set", "dataset.covariates.file=known.csv"}, 2,
-         "simple_ff reads no covariates: expected null, or model.name deepar");
   expect({"--set", "dataset.covariates.columns=[price]"}, 2,
          "dataset.covariates.columns: found price without dataset.covariates.file");
   const auto with = [&](const std::string& setting) {
@@ -189,7 +187,10 @@ TEST_F(CovariatesOfRuns, OfEachSeriesAreProtectedWhereThatIsAskedFor) {
   const auto ledger = nlohmann::json::parse(read("told/privacy.json"));
   EXPECT_EQ(ledger["covariates"]["names"], (nlohmann::json{"price", "region=south"}));
   EXPECT_TRUE(ledger["covariates"]["protected"].get<bool>());
-  EXPECT_EQ(ledger["not_covered"].dump().find("price"), std::string::npos);
+  EXPECT_EQ(ledger["not_covered"].dump().find("whoever they are about"), std::string::npos);
+  EXPECT_NE(
+      ledger["not_covered"].dump().find("covariates (price, region=south) that were computed from values of other"),
+      std::string::npos);
   EXPECT_NE(ledger["statement"].get<std::string>().find(
                 "The covariates (price, region=south) of a step belong to its value: neighbours may differ in them "
                 "where they differ in the value."),
@@ -222,6 +223,28 @@ TEST_F(CovariatesOfRuns, OfEachSeriesAreProtectedWhereThatIsAskedFor) {
   write("facts.csv", "item_id,size\n0,1\n1,2\n2,3\n3,4\n4,5\n5,6\n6,7\n7,8\n8,9\n9,1\n");
   expect({"dataset.covariates.private=true", "dataset.covariates.file=facts.csv"},
          ", and facts.csv has one row a series");
+  // What is asked for is kept with a model that was trained without.
+  expect_failure(run("tsdp-evaluate", {"--run", "public", "--private", "--epsilon", "1", "--delta", "1e-6", "--v", "1",
+                                       "--set", "dataset.covariates.private=true", "--set",
+                                       "dataset.covariates.columns=[holiday, price, region=north, region=south]"}),
+                 "tsdp-evaluate", 2, {"--private: the configuration has dataset.covariates.private"});
+  // A budget knows which covariates its runs count as public.
+  ASSERT_EQ(run("tsdp-account", {"budget", "budget.json", "--epsilon", "90", "--delta", "1e-5"}).exit_code, 0);
+  const auto charged = [&](const std::string& name, std::vector<std::string> more) {
+    more.insert(more.end(), {"--budget", path("budget.json")});
+    make_run(name, more);
+    const auto found = answer("tsdp-account", {"budget", "budget.json", "--json"});
+    return found.contains("public_covariates") ? found["public_covariates"].size() : 0;
+  };
+  EXPECT_EQ(charged("paid", with({"dataset.covariates.private=true", "dataset.covariates.columns=[price]"})), 0U);
+  EXPECT_EQ(charged("paid publicly", with({"dataset.covariates.columns=[price]"})), 1U);
+  // Together, both treat their covariates as the one does that protects less.
+  const auto together = answer("tsdp-account", {"total", "public", "told", "--delta", "1e-5", "--json"});
+  EXPECT_FALSE(together["covariates"]["protected"].get<bool>());
+  EXPECT_EQ(together["covariates"]["names"].size(), 4U);
+  EXPECT_TRUE(answer("tsdp-account", {"total", "told", "--delta", "1e-5", "--json"})["covariates"]["protected"]);
+  EXPECT_NE(run("tsdp-account", {"total", "public", "told", "--delta", "1e-5"}).out.find(") count as public."),
+            std::string::npos);
   // What a start was trained on in public stays so.
   expect_failure(
       plan(with({"dataset.covariates.private=true", "model.start=public/model.pt",

@@ -105,15 +105,15 @@ TEST_F(CovariatesTest, ThatAreASeriesAreTold) {
   auto dataset = days({"2024-12-23", "2024-12-24"}, 3, read(week));
   dataset.series[0].values = {0, 0.5F, std::numeric_limits<float>::quiet_NaN()};
   dataset.series[1].values = {2, 2.5F, 3};
-  const auto same = covariate_that_is_a_series(dataset);
+  const auto same = covariate_that_is_a_series(dataset, Whose::any_record);
   ASSERT_TRUE(same.has_value());
   EXPECT_EQ(same->first, "holiday");
   dataset.series[0].values = {0, 0.5F, 7};
-  EXPECT_EQ(covariate_that_is_a_series(dataset)->first, "price");
+  EXPECT_EQ(covariate_that_is_a_series(dataset, Whose::any_record)->first, "price");
   dataset.series[1].values = {2, 2.5F, 3.1F};
-  EXPECT_FALSE(covariate_that_is_a_series(dataset).has_value());
+  EXPECT_FALSE(covariate_that_is_a_series(dataset, Whose::any_record).has_value());
   dataset.series[0].values = {1, 1, 1};  // a constant is no one's secret by being a holiday
-  EXPECT_FALSE(covariate_that_is_a_series(dataset).has_value());
+  EXPECT_FALSE(covariate_that_is_a_series(dataset, Whose::any_record).has_value());
 }
 
 // By the series' own start, whatever their neighbours' is; with calendar and age around them.
@@ -219,19 +219,20 @@ TEST_F(CovariatesOfSeries, AreTheirsWhereTheNamesAreInAStatedColumn) {
 
 TEST_F(CovariatesOfSeries, OfTextAreOneForEachCategory) {
   const auto known = read(weather);
-  EXPECT_EQ(known.names, (std::vector<std::string>{"region=east", "region=north", "region=south", "temperature"}));
-  EXPECT_EQ(told(known, 0, 1), (std::vector<float>{0, 1, 0, 0}));
-  EXPECT_EQ(told(known, 1, 1), (std::vector<float>{0, 0, 1, 21}));
+  EXPECT_EQ(known.names, (std::vector<std::string>{"region=north", "region=south", "temperature"}));  // none of c's
+  EXPECT_EQ(told(known, 0, 1), (std::vector<float>{1, 0, 0}));
+  EXPECT_EQ(told(known, 1, 1), (std::vector<float>{0, 1, 21}));
   // A model is told of the same ones in the same order, whatever a later file has.
   const auto again = read(weather, {"temperature", "region=south", "region=west"});
   EXPECT_EQ(again.names, (std::vector<std::string>{"temperature", "region=south", "region=west"}));
   EXPECT_EQ(told(again, 0, 1), (std::vector<float>{0, 0, 0}));
   EXPECT_EQ(told(again, 1, 1), (std::vector<float>{21, 1, 0}));
-  EXPECT_EQ(read(weather, {"region"}).names.size(), 3U);
+  EXPECT_EQ(read(weather, {"region"}).names.size(), 2U);
   // Numbers are categories where one is named, and = may be part of a name.
   const std::string odd = "item_id,a=b,code\na,x=y,1\nb,z,2\n";
   EXPECT_EQ(told(read(odd, {"a=b=x=y", "code=2"}), 0, 1), (std::vector<float>{1, 0}));
   EXPECT_EQ(told(read(odd, {"a=b=x=y", "code=2"}), 1, 1), (std::vector<float>{0, 1}));
+  EXPECT_EQ(told(read("item_id,code\na,1.0\nb,2\n", {"code=1", "code=2.0"}), 0, 1), (std::vector<float>{1, 0}));
 }
 
 TEST_F(CovariatesOfSeries, WithoutTimesHoldForAllSteps) {
@@ -283,20 +284,58 @@ TEST_F(CovariatesOfSeries, AreRefusedWithTheLine) {
   expect_refused(weather, {"wind"}, "dataset.covariates.columns: found 'wind', which is no column of");
   expect_refused(weather, {"wind=strong"}, "expected of: region, temperature\n");
   expect_refused("item_id,series_id,size\na,a,1\n", {}, "with the columns 'item_id' and 'series_id'");
-  std::string many = "item_id,kind\n";
-  for (int i = 0; i < 101; ++i)
-    many += (i == 0 ? "a" : i == 1 ? "b" : "c" + std::to_string(i)) + std::string(",k") + std::to_string(i) + "\n";
+  std::string many = "item_id,date,kind\n";
+  for (int i = 0; i < 101; ++i) many += "a,2024-12-24,k" + std::to_string(i) + "\n";
   expect_refused(many, {}, "found 101 columns in");
+  // One name, one covariate.
+  expect_refused(homes, {"kind", "kind=flat"}, "found the covariate 'kind=flat' twice in");
+  expect_refused("item_id,kind,kind=x\na,x,1\nb,y,2\n", {}, "found the covariate 'kind=x' twice in");
 }
 
 TEST_F(CovariatesOfSeries, ThatAreASeriesAreTold) {
   auto dataset = two_series(read(weather, {"temperature"}));
   dataset.series[0].values = {21, 22, 23};  // what is told of another one
-  const auto same = covariate_that_is_a_series(dataset);
+  const auto same = covariate_that_is_a_series(dataset, Whose::any_record);
   ASSERT_TRUE(same.has_value());
   EXPECT_EQ(*same, (std::pair<std::string, std::string>{"temperature", "a"}));
   dataset.series[0].values = {21, 22, 24};
-  EXPECT_FALSE(covariate_that_is_a_series(dataset).has_value());
+  EXPECT_FALSE(covariate_that_is_a_series(dataset, Whose::any_record).has_value());
+}
+
+// Rows that do not meet the values are no copies of them.
+TEST_F(CovariatesOfSeries, ThatEndBeforeAnotherSeriesBeginsAreNotItsCopies) {
+  auto dataset = days({"2024-12-24", "2024-12-29"}, 3, {});
+  dataset.series[0].values = {1, 2, 3};
+  dataset.series[1].values = {4, 5, 6};
+  const std::string head = "item_id,date,t\n";
+  const auto reads = [&](const std::string& rows) {
+    auto out = dataset;
+    out.covariates = read_covariates(write(head + rows), dataset, {}, {}, "key");
+    return out;
+  };
+  const std::string first = "s2024-12-24,2024-12-24,7\ns2024-12-24,2024-12-25,8\ns2024-12-24,2024-12-26,9\n";
+  const std::string second = "s2024-12-29,2024-12-29,7\ns2024-12-29,2024-12-30,8\ns2024-12-29,2024-12-31,9\n";
+  EXPECT_FALSE(covariate_that_is_a_series(reads(first + second), Whose::any_record).has_value());
+  // One that meets half of the values is.
+  const std::string copied =
+      "s2024-12-24,2024-12-24,7\ns2024-12-24,2024-12-25,8\ns2024-12-24,2024-12-26,9\n"
+      "s2024-12-24,2024-12-27,1\ns2024-12-24,2024-12-28,1\ns2024-12-24,2024-12-29,4\n";
+  EXPECT_FALSE(covariate_that_is_a_series(reads(copied + second), Whose::any_record).has_value());
+  EXPECT_TRUE(covariate_that_is_a_series(reads(copied + "s2024-12-24,2024-12-30,5\n" + second), Whose::any_record));
+}
+
+// A record's own values beside themselves are counted with it; those of another record are not.
+TEST_F(CovariatesOfSeries, ThatAreAnotherRecordsValuesAreTold) {
+  auto dataset =
+      two_series(read("item_id,date,t\na,2024-12-24,1\na,2024-12-25,2\na,2024-12-26,3\n"
+                      "b,2024-12-24,4\nb,2024-12-25,5\nb,2024-12-26,6\n"));
+  dataset.series[0].values = {1, 2, 3};
+  EXPECT_FALSE(covariate_that_is_a_series(dataset, Whose::another_record).has_value());
+  dataset.series[1].values = {1, 2, 3};
+  EXPECT_EQ(covariate_that_is_a_series(dataset, Whose::another_record),
+            (std::pair<std::string, std::string>{"t", "b"}));
+  dataset.owner = {0, 0};
+  EXPECT_FALSE(covariate_that_is_a_series(dataset, Whose::another_record).has_value());
 }
 
 }  // namespace

@@ -322,6 +322,25 @@ TEST(Total, RunsWithoutStepsDecideNothing) {
   EXPECT_EQ(group_privacy(3, 0.0, 1e-6).epsilon, 0.0);
 }
 
+// One run that counts covariates as public is enough; runs without covariates or steps say nothing of them.
+TEST(Total, ProtectsCovariatesWhereAllRunsDo) {
+  const auto told = [](const std::string& id, const std::string& name, bool is_protected, std::uint64_t steps = 10) {
+    auto out = ledger_of(mechanism_of({}), id, steps);
+    out.covariates = {name};
+    out.protects_covariates = is_protected;
+    return out;
+  };
+  const auto untold = ledger_of(mechanism_of({}), "u", 10);
+  const auto alone = total_of({untold});
+  EXPECT_TRUE(alone.covariates.empty());
+  const auto all_protected = total_of({told("a", "weather", true), untold, told("b", "price", true)});
+  EXPECT_EQ(all_protected.covariates, (std::vector<std::string>{"weather", "price"}));
+  EXPECT_TRUE(all_protected.protects_covariates);
+  EXPECT_FALSE(total_of({told("a", "weather", true), told("b", "price", false)}).protects_covariates);
+  EXPECT_FALSE(total_of({told("a", "price", false), told("b", "weather", true)}).protects_covariates);
+  EXPECT_TRUE(total_of({told("a", "price", false, 0), told("b", "weather", true)}).protects_covariates);
+}
+
 TEST(Total, RefusesWhatDoesNotCompose) {
   const auto one = ledger_of(mechanism_of({}), "one", 10);
   EXPECT_THROW(static_cast<void>(total_of({})), UsageError);
@@ -473,6 +492,17 @@ TEST_F(BudgetTest, TakesNoRunWithCutBatches) {
     EXPECT_NE(std::string(error.what()).find("sampling.largest_batch"), std::string::npos);
   }
   EXPECT_TRUE(read_budget(file_).charges.empty());
+}
+
+TEST_F(BudgetTest, NamesTheCovariatesThatARunCountsAsPublic) {
+  create_budget(file_, 3.0, 1e-6);
+  charge_budget(file_, "first", mechanism_of({}), {}, 10);
+  EXPECT_EQ(read_file(file_).find("covariates"), std::string::npos);
+  charge_budget(file_, "second", mechanism_of({}), {}, 10, {"holiday", "price"});
+  charge_budget(file_, "third", mechanism_of({}), {}, 10, {"price"});
+  const auto budget = read_budget(file_);
+  EXPECT_EQ(budget.public_covariates(), (std::vector<std::string>{"holiday", "price"}));
+  EXPECT_NE(read_file(file_).find("The covariates (holiday, price) count as public."), std::string::npos);
 }
 
 TEST_F(BudgetTest, NamesWhatItCannotRead) {

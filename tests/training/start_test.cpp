@@ -53,6 +53,7 @@ class StartFixture : public TrainingFixture {
                                     {"past_length", model->past_length()},
                                     {"prediction_length", config.dataset.prediction_length},
                                     {"frequency", config.dataset.frequency}};
+    if (!config.dataset.covariate_columns.empty()) about["covariates"] = config.dataset.covariate_columns;
     const auto file =
         root_ / (model->name() + std::to_string(config.dataset.prediction_length) + (synthetic ? "s" : "d") + ".pt");
     exporting::save_model(*model, false, {about, mechanism::document(ledger)}, file);
@@ -69,6 +70,29 @@ class StartFixture : public TrainingFixture {
 };
 
 const std::vector<std::string> all_models = {"simple_ff", "dlinear", "itransformer", "deepar"};
+
+// What a start is not told of changes nothing until it is trained on.
+TEST_F(StartFixture, CovariatesThatAStartKnowsNothingOfBeginWithoutEffect) {
+  for (const std::string name : {"simple_ff", "dlinear", "itransformer"})
+    for (const std::int64_t horizon : {4, 1}) {
+      SCOPED_TRACE(name + " " + std::to_string(horizon));
+      const auto start = start_of(config_of(name, 4));
+      auto told_config = config_of(name, horizon);
+      told_config.dataset.covariate_columns = {"holiday", "price"};
+      EXPECT_EQ(mechanism::misfit(told_config, start), std::nullopt);
+      auto told = model_of(told_config, at::TensorOptions(at::kFloat));
+      auto untold = model_of(config_of(name, horizon), at::TensorOptions(at::kFloat));
+      for (auto* model : {told.get(), untold.get()}) initialise(*model, 3, start);
+      auto batch = windows_of(*told);
+      const auto with = told->distribution(batch);
+      const auto without = untold->distribution(batch);
+      EXPECT_TRUE(at::allclose(with.loc, without.loc, 1e-6, 1e-7));
+      EXPECT_TRUE(at::allclose(with.scale, without.scale, 1e-6, 1e-7));
+      EXPECT_TRUE(at::allclose(with.df, without.df, 1e-6, 1e-7));
+      const auto reader = start_of(told_config);  // which does not fit where they are not there
+      EXPECT_NE(mechanism::misfit(config_of(name, horizon), reader), std::nullopt);
+    }
+}
 
 // The first steps of a longer forecast are the shorter one.
 TEST_F(StartFixture, ShorterForecastsAreTheFirstSteps) {
@@ -263,7 +287,14 @@ TEST_F(StartFixture, NetworksThatDoNotFitAreRefused) {
   EXPECT_THROW(networks_with(dlinear, [](Config& c) { c.dataset.season_length = 4; }), UsageError);
   EXPECT_THROW(networks_with(dlinear, [](Config& c) { c.dataset.prediction_length = 5; }), UsageError);
   EXPECT_THROW(networks_with(dlinear, [](Config& c) { c.dataset.frequency = "2h"; }), UsageError);
-  EXPECT_THROW(networks_with(dlinear, [](Config& c) { c.dataset.covariate_columns = {"holiday"}; }), UsageError);
+  // A network reads no covariates of the model beside it, and has none of its own.
+  const auto told = [](Config& c) { c.dataset.covariate_columns = {"holiday"}; };
+  EXPECT_EQ(networks_with(dlinear, told), 1U);
+  auto with_holidays = config_of("dlinear");
+  told(with_holidays);
+  const auto reader = start_of(with_holidays);
+  EXPECT_THROW(networks_with(reader, told), UsageError);
+  EXPECT_THROW(networks_with(reader, same), UsageError);
   EXPECT_THROW(networks_with(dlinear, [](Config& c) { c.model.candidates = {"nowhere.safetensors"}; }), DataError);
   EXPECT_THROW(networks_with(start_of(config_of("deepar")), same), UsageError);
   // The exported model would hold them as they are.

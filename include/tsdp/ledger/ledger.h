@@ -135,6 +135,10 @@ struct Ledger {
   }
 };
 
+/// What a statement says of covariates: a sentence with a space before it; empty if there are none.
+[[nodiscard]] std::string covariates_text(const std::vector<std::string>& names, bool are_protected,
+                                          privacy::Relation relation);
+
 /// The origin of weights trained by a run with this ledger.
 [[nodiscard]] StartOrigin origin_of_weights(const Ledger& ledger);
 

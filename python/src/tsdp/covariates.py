@@ -16,10 +16,11 @@ from .frames import Series
 
 @dataclass
 class _Table:
-    """Rows of shape (steps, covariates), float32, the first at `start`; one for every step where `start` is None."""
+    """Rows of shape (steps, covariates), float32, the first at `start`; one for every step where `start` is None. `places` are those of the rows in the frame."""
 
     start: pd.Timestamp | None
     values: np.ndarray
+    places: np.ndarray
     month_day: int = 0
 
 
@@ -58,22 +59,23 @@ class Covariates:
         _warn_of_others(wanted)
         out = Covariates([name for name, _, _ in wanted], {}, frequency, frame)
         if shared:
-            out.tables[None] = _in_time(index, values, frequency)
+            out.tables[None] = _in_time(index, values, np.arange(len(frame)), frequency)
             return out
-        of_series = index.get_level_values(0).map(str)
         if index.hasnans if index.nlevels == 1 else any(level.hasnans for level in index.levels) or any((codes < 0).any() for codes in index.codes):
             raise DataError("covariates: found a row without a name or time; expected both in each")
-        for name, places in pd.Series(range(len(frame))).groupby(np.asarray(of_series), sort=False):
-            if index.nlevels == 2:
-                times = index.get_level_values(1)[places]
-                if not isinstance(times, (pd.DatetimeIndex, pd.PeriodIndex)):
-                    raise DataError(f"covariates: found times of type {times.dtype}; expected a DatetimeIndex beside the series' names")
-                order = np.asarray(places)[np.argsort(times, kind="stable")]
-                out.tables[str(name)] = _in_time(index.get_level_values(1)[order], values[order], frequency, f" of series '{name}'")
+        times = index.get_level_values(1) if index.nlevels == 2 else None
+        if times is not None and not isinstance(times, (pd.DatetimeIndex, pd.PeriodIndex)):
+            raise DataError(f"covariates: found times of type {times.dtype}; expected a DatetimeIndex beside the series' names")
+        of_series = np.asarray(index.get_level_values(0).map(str))
+        for name, rows in pd.Series(np.arange(len(frame))).groupby(of_series, sort=False):
+            places = rows.to_numpy()
+            if times is not None:
+                places = places[np.argsort(times[places], kind="stable")]
+                out.tables[str(name)] = _in_time(times[places], values[places], places, frequency, f" of series '{name}'")
             elif len(places) > 1:
                 raise DataError(f"covariates: found {len(places)} rows of series '{name}'; expected one, or frame.set_index([name, time])")
             else:
-                out.tables[str(name)] = _Table(None, values[places])
+                out.tables[str(name)] = _Table(None, values[places], places)
         return out
 
     def rows(self, one: Series, count: int) -> np.ndarray:
@@ -93,27 +95,30 @@ class Covariates:
     def files(self) -> Iterator[pd.DataFrame]:
         """Tables that `tsdp-train` reads as one file, one after the other."""
         columns = {str(name): self.columns.iloc[:, place] for place, name in enumerate(self.columns.columns)}
-        kept = pd.DataFrame({name: _as_written(column, name) for name, column in columns.items()}).reset_index(drop=True)
-        for name, table in self.tables.items():
-            if name is None:
-                yield self._with_times(kept, table)
-                continue
-            own = kept[np.asarray(self.columns.index.get_level_values(0).map(str)) == name]
+        for name in columns:
+            if any(character in name for character in ";\t\r\n"):
+                raise DataError(f"covariates: found the column {name!r}; expected a name without semicolons, tabs and line breaks")
+            if None not in self.tables and name in _of_series_and_times:
+                raise DataError(f"covariates: found the column '{name}', which is what a column of series' names or times is called; expected another name")
+        kept = pd.DataFrame({name: _as_written(column, name) for name, column in columns.items()})
+        if all(table.start is None for table in self.tables.values()):
+            kept.insert(0, "unique_id", [str(name) for name in self.columns.index], allow_duplicates=True)
+            yield kept
+            return
+        for series, table in self.tables.items():
+            own = kept.iloc[table.places]
             if table.start is not None:
-                times = self.columns.index.get_level_values(1)[own.index]
-                own = self._with_times(own.iloc[np.argsort(times, kind="stable")], table)
-            own = own.copy()
-            own.insert(0, "unique_id", name, allow_duplicates=True)
+                own.insert(0, "timestamp", self.frequency.steps_from(table.start, len(own), table.month_day), allow_duplicates=True)
+            if series is not None:
+                own.insert(0, "unique_id", series, allow_duplicates=True)
             yield own
 
-    def _with_times(self, rows: pd.DataFrame, table: _Table) -> pd.DataFrame:
-        assert table.start is not None
-        out = rows.copy()
-        out.insert(0, "timestamp", self.frequency.steps_from(table.start, len(rows), table.month_day), allow_duplicates=True)
-        return out
+
+# Columns that `tsdp-train` takes for the names of series or times (docs/data.md).
+_of_series_and_times = {"unique_id", "item_id", "series_id", "ds", "timestamp", "date", "time", "datetime"}
 
 
-def _in_time(index: pd.Index, values: np.ndarray, frequency: Frequency, whose: str = "") -> _Table:
+def _in_time(index: pd.Index, values: np.ndarray, places: np.ndarray, frequency: Frequency, whose: str = "") -> _Table:
     """Raises DataError unless the times are consecutive steps."""
     times = index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
     if times.tz is not None:
@@ -125,11 +130,19 @@ def _in_time(index: pd.Index, values: np.ndarray, frequency: Frequency, whose: s
     wrong = np.flatnonzero(times != expected)
     if len(wrong) > 0:
         raise DataError(f"covariates: found the time {times[wrong[0]]}{whose}; expected {expected[wrong[0]]}, the step of {frequency} after the row before")
-    return _Table(times[0], values, month_day)
+    return _Table(times[0], values, places, month_day)
 
 
 def _is_text(column: pd.Series) -> bool:
-    return not pd.api.types.is_numeric_dtype(column) and column.map(lambda value: isinstance(value, str)).all()
+    """Text none of which is a number, as the program takes it."""
+    return not pd.api.types.is_numeric_dtype(column) and all(isinstance(value, str) and _number(value) is None for value in column)
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return None if "_" in str(value) else float(value)
+    except (TypeError, ValueError):
+        return None
 
 
 def _wanted(frame: pd.DataFrame, names: Sequence[str] | None, with_text: bool) -> list[tuple[str, pd.Series, str | None]]:
@@ -149,9 +162,12 @@ def _wanted(frame: pd.DataFrame, names: Sequence[str] | None, with_text: bool) -
             continue
         column = column_of(name)
         if with_text and _is_text(column):
-            out += [(f"{name}={category}", column, category) for category in sorted({value.strip() for value in column})]
+            out += [(f"{name}={category}", column, category) for category in sorted({_category(value) for value in column.unique()})]
         else:
             out.append((name, column, None))
+    for name, _, _ in out:
+        if [one for one, _, _ in out].count(name) > 1:
+            raise DataError(f"covariates: found the covariate '{name}' twice, as a column or as a category of one; expected different names")
     return out
 
 
@@ -160,11 +176,19 @@ def _values(column: pd.Series, name: str, category: str | None) -> np.ndarray:
         return _numbers(column, name)
     if column.isna().any():
         raise DataError(f"covariates: column '{column.name}': found a value that is missing; expected one in every row")
-    return column.map(_category).eq(category).to_numpy(dtype="float32")
+    found = [_category(value) == category or (_number(category) is not None and _number(value) == _number(category)) for value in column]
+    return np.array(found, dtype="float32")
 
 
 def _category(value: Any) -> str:
-    return str(value).strip()
+    text = str(value).strip()
+    if text.lower() in _says_nothing:
+        raise DataError(f"covariates: found the category '{text}', which says that a value is missing; expected a value in every row")
+    return text
+
+
+# As the program reads them.
+_says_nothing = {"", "?", "na", "n/a", "nan", "null", "none", "<na>", "nat"}
 
 
 def _warn_of_others(wanted: Sequence[tuple[str, pd.Series, str | None]]) -> None:
@@ -175,16 +199,25 @@ def _warn_of_others(wanted: Sequence[tuple[str, pd.Series, str | None]]) -> None
             asked.setdefault(str(column.name), set()).add(category)
     for name, categories in asked.items():
         column = next(column for _, column, category in wanted if category is not None and str(column.name) == name)
-        others = sorted(set(column.map(_category)) - categories)
+        numbers = {_number(category) for category in categories} - {None}
+        others = sorted(_category(value) for value in column.unique() if _category(value) not in categories and _number(value) not in numbers)
         if others:
             warnings.warn(f"covariates: column '{name}': found '{others[0]}'{' and others' if others[1:] else ''}, which the model is not told of: its covariates of this column are 0 there", stacklevel=4)
 
 
 def _as_written(column: pd.Series, name: str) -> np.ndarray:
-    return column.map(_category).to_numpy() if _is_text(column) else _numbers(column, name)
+    if _is_text(column):
+        return np.array([_category(value) for value in column], dtype=object)
+    values = _numbers(column, name)
+    return column.to_numpy() if pd.api.types.is_integer_dtype(column) else values  # a number of a category may need more digits
 
 
 def _numbers(column: pd.Series, name: str) -> np.ndarray:
+    if any(isinstance(value, str) for value in column):
+        numbers = column.map(_number, na_action="ignore").astype("float64")
+        if (numbers.isna() & ~column.isna()).any():
+            raise DataError(f"covariates: column '{name}': found '{column[numbers.isna() & ~column.isna()].iloc[0]}' among numbers; expected numbers, or text alone")
+        column = numbers
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_complex_dtype(column):  # (booleans are numeric)
         raise DataError(f"covariates: column '{name}': found values of type {column.dtype}; expected numbers")
     values = column.to_numpy(dtype="float64", na_value=np.nan)
