@@ -93,8 +93,9 @@ Json not_covered(const Ledger& ledger) {
                       "): treated as public, whoever they are about; a column that equals a series is refused"));
   if (ledger.protects_covariates)
     out.push_back(cat("covariates (", join(ledger.covariates, ", "),
-                      ") that were computed from values of other steps or series, as means and earlier values are: "
-                      "where a value changes, they change at more places than it, and each counts"));
+                      ") that were computed from values of other steps or series, as means and earlier values are, or "
+                      "that repeat one fact at every step: where the value or the fact changes, they change at several "
+                      "places, and each counts"));
   if (const auto what = not_counted_of_start(ledger.start.origin); !what.empty()) out.push_back(what);
   if (ledger.state != RunState::finished)
     out.push_back("a second run from a copy of this run's folder: copies that go on differently compose");

@@ -114,9 +114,8 @@ const std::vector<Option>& option_table() {
        "follows from lengths alone."},
       {"dataset.covariates.file", false, OptionalText{AT(dataset.covariates)},
        "CSV file of what is known of every step, ahead of time too (holidays, prices, temperatures), near -1 to 1: "
-       "time "
-       "stamps in the first column and a column each, the same for all series; or with a column of series' names, of "
-       "each series. They count as public. For models that read them (deepar)."},
+       "time stamps in the first column and a column each, the same for all series; or with a column of series' names, "
+       "of each series. They count as public."},
       {"dataset.covariates.columns", false, TextList{AT(dataset.covariate_columns), data::most_covariates},
        "Columns of that file that the model is told of; an empty list: all of them. A column of text is one covariate "
        "column=category for each category."},

@@ -201,7 +201,7 @@ def train(
     option of docs/options.md: `{"privacy.w": 24, "sampling.batch_size": 64}`. `data`: a new CSV file that the series are written to
     and stay in, as `tsdp-evaluate --run` and `tsdp-train --resume` read them; without it they are deleted after training.
     `covariates`: what is known of every step and public (`tsdp.holidays`), as columns of a frame with a DatetimeIndex; or of each series, of a frame
-    indexed by the series' names and times, or by names alone, where columns of text are categories. For `model="deepar"`, which then forecasts as
+    indexed by the series' names and times, or by names alone, where columns of text are categories. The model then forecasts as
     `run.model.with_covariates(frame)`. They are protected like the values with `{"dataset.covariates.private": True}` in `settings`. With `data` they are kept beside it, in `NAME.covariates.csv`.
     `owner`: whose each series is, as a column of a long frame or a mapping from the series' names: all series of one owner are then one record
     (`privacy.relation: series`, with the batches and the noise of least total error), as a household or a patient is.
