@@ -33,6 +33,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "walks": {"model.prior": "last_value", "model.candidates": []},
     "bounded": {"model.prior": "seasonal_naive", "model.candidates": ["seasonal_regression", str(STARTS / "hourly_itransformer.safetensors"), "chronos.jsonl"], "dataset.lower_bound": 10.5, "dataset.upper_bound": 50},
     "zeros": {"model.prior": "none", "model.missing_values": "zero"},
+    "told": {"model.prior": "seasonal_naive", "model.candidates": []},  # of covariates
 }
 
 
@@ -61,7 +62,8 @@ def trained(folder: Path, model: str, kind: str) -> tsdp.Run:
     if "chronos.jsonl" in settings.get("model.candidates", []):
         file = others(hourly_frame(), folder.parent)
         settings["model.candidates"] = [*settings["model.candidates"][:-1], str(file)]
-    return tsdp.train(hourly_frame(), folder, frequency="1h", prediction_length=6, model=model, settings=settings)
+    facts = pd.DataFrame({"kind": [f"k{place % 2}" for place in range(5)]}, index=sorted(hourly_frame()["item_id"].unique()))
+    return tsdp.train(hourly_frame(), folder, frequency="1h", prediction_length=6, model=model, settings=settings, covariates=facts if kind == "told" else None)
 
 
 @pytest.fixture(scope="session", params=[*(f"{model} mixed" for model in MODELS), "itransformer walks", "deepar walks", "dlinear bounded", "dlinear zeros", "deepar zeros"])
@@ -227,7 +229,7 @@ def given(forecaster: Forecaster, features: int) -> dict[str, np.ndarray]:
     return out
 
 
-@pytest.mark.parametrize("model, kind", [("simple_ff", "bounded"), ("deepar", "zeros")])
+@pytest.mark.parametrize("model, kind", [("simple_ff", "bounded"), ("deepar", "zeros"), ("itransformer", "told")])
 def test_other_formats_forecast_the_same(model: str, kind: str, mixed: tsdp.Run, programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     onnx = pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
