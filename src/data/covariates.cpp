@@ -336,31 +336,37 @@ std::optional<std::pair<std::string, std::string>> covariate_that_is_a_series(co
   };
   std::vector<std::set<std::int64_t>> readers(known.tables.size());  // the records whose series have a table
   for (std::size_t s = 0; s < dataset.series.size(); ++s) readers[known.table(s)].insert(record_of(s));
+  // Many tables have the same steps, and which of a series' values these meet is then found once.
+  std::map<std::tuple<Moment, int, std::size_t>, std::vector<std::size_t>> tables_of;
+  for (std::size_t t = 0; t < known.tables.size(); ++t)
+    if (const auto& table = known.tables[t]; !table.always)  // that is, it changes somewhere
+      tables_of[{table.start, table.month_day, table.values.size()}].push_back(t);
   for (std::size_t s = 0; s < dataset.series.size(); ++s) {
     const auto& series = dataset.series[s];
     std::vector<std::int64_t> observed;  // places
     for (std::size_t i = 0; i < series.values.size(); ++i)
       if (!std::isnan(series.values[i])) observed.push_back(static_cast<std::int64_t>(i));
     const auto value_at = [&](std::int64_t place) { return series.values[static_cast<std::size_t>(place)]; };
-    std::map<std::pair<Moment, int>, std::optional<std::int64_t>> first_of;  // tables mostly begin together
-    for (std::size_t t = 0; t < known.tables.size(); ++t) {
-      const auto& table = known.tables[t];
-      if (table.always) continue;  // it changes nowhere
-      if (whose == Whose::another_record && readers[t] == std::set{record_of(s)}) continue;
-      const auto [place, added] = first_of.try_emplace({table.start, table.month_day});
-      if (added) place->second = steps_between(table.start, dataset.frequency, series.start, table.month_day);
-      if (!place->second) continue;
-      const auto before = *place->second;
-      const auto rows = static_cast<std::int64_t>(table.values.size() / width);
-      const auto first = std::partition_point(observed.begin(), observed.end(), [&](auto i) { return before + i < 0; });
-      const auto last = std::partition_point(first, observed.end(), [&](auto i) { return before + i < rows; });
+    for (const auto& [steps, tables] : tables_of) {
+      const auto& [start, month_day, size] = steps;
+      const auto before = steps_between(start, dataset.frequency, series.start, month_day);
+      if (!before) continue;
+      const auto row_of = [row = *before](std::int64_t place) { return row + place; };
+      const auto first = std::partition_point(observed.begin(), observed.end(), [&](auto i) { return row_of(i) < 0; });
+      const auto rows = static_cast<std::int64_t>(size / width);
+      const auto last = std::partition_point(first, observed.end(), [&](auto i) { return row_of(i) < rows; });
       if (2 * (last - first) < static_cast<std::ptrdiff_t>(observed.size())) continue;
       if (std::all_of(first, last, [&](auto i) { return value_at(i) == value_at(*first); })) continue;
-      for (std::size_t column = 0; column < width; ++column)
-        if (std::all_of(first, last, [&](auto i) {
-              return table.values[static_cast<std::size_t>(before + i) * width + column] == value_at(i);
-            }))
-          return std::pair{known.names[column], series.id};
+      for (const auto t : tables) {
+        const bool is_its_own = readers[t].size() == 1 && *readers[t].begin() == record_of(s);
+        if (whose == Whose::another_record && is_its_own) continue;
+        const auto& values = known.tables[t].values;
+        for (std::size_t column = 0; column < width; ++column)
+          if (std::all_of(first, last, [&](auto i) {
+                return values[static_cast<std::size_t>(row_of(i)) * width + column] == value_at(i);
+              }))
+            return std::pair{known.names[column], series.id};
+      }
     }
   }
   return std::nullopt;
