@@ -24,10 +24,14 @@ void require_number(const std::string& where, double value) {
                         " or more; expected smaller ones, best from -1 to 1"));
 }
 
-void require_few(std::size_t count, const std::filesystem::path& file, const std::string& key) {
+void require_few(std::size_t count, const std::filesystem::path& file, const std::string& key,
+                 const std::string& hint = {}) {
   if (count > most_covariates)
-    throw UsageError(cat(key, ": found ", count, " columns in ", file.string(), "; expected at most ", most_covariates,
-                         ": name those that the model is to be told of"));
+    throw UsageError(
+        cat(key, ": found more than ", most_covariates, " covariates in ", file.string(),
+            ", of text one for each category; expected at most as many: name those that the model is to be "
+            "told of",
+            hint));
 }
 
 [[noreturn]] void refuse_name(const std::string& name, const std::vector<std::string>& there,
@@ -116,7 +120,10 @@ class FileOfSeries {
   Covariates read(const std::vector<std::string>& columns) {
     for (const auto& series : dataset_.series) rows_of_.try_emplace(series.id);
     find_columns(columns);
-    require_few(columns_.size(), file_, key_);
+    require_few(columns_.size(), file_, key_,
+                time_ ? std::string()
+                      : cat("; no column is one of times: they are named one of ",
+                            join(detail::known_names(detail::Role::time), ", ")));
     require_different_names();
     read_rows();
     Covariates out{file_.string(), {}};
@@ -205,10 +212,18 @@ class FileOfSeries {
       for (const auto& [place, kind] : kinds) add(place);
   }
 
+  /// Whether another name of the same category comes before: code=1 before code=1.0.
+  bool is_asked_twice(const Column& column) const {
+    return column.category && std::any_of(columns_.begin(), columns_.end(), [&](const Column& one) {
+             return one.place == column.place && one.category && one.name != column.name &&
+                    is_category(*one.category, *column.category);
+           });
+  }
+
   void require_different_names() const {
     std::set<std::string> names;
     for (const auto& column : columns_)
-      if (!names.insert(column.name).second)
+      if (!names.insert(column.name).second || is_asked_twice(column))
         throw UsageError(cat(key_, ": found the covariate '", column.name, "' twice in ", file_.string(),
                              ", as a column or as a category of one; expected different names"));
   }
@@ -217,6 +232,7 @@ class FileOfSeries {
     detail::TextFile text(file_);
     detail::CsvRows rows(text, columns_of_series, row_of_series);
     std::map<std::size_t, std::set<std::string>> others;  // of columns of text: categories that are not asked for
+    std::vector<bool> occurs(columns_.size());
     while (rows.next()) {
       const auto& fields = rows.fields();
       const auto own = rows_of_.find(detail::to_utf8(fields[item_]));
@@ -230,7 +246,8 @@ class FileOfSeries {
         here.moments.push_back(rows.moment(*time_, fields[*time_], dataset_.frequency));
       }
       std::set<std::size_t> met;  // columns of text that have one of the categories
-      for (const auto& column : columns_) {
+      for (std::size_t c = 0; c < columns_.size(); ++c) {
+        const auto& column = columns_[c];
         const auto field = fields[column.place];
         if (detail::says_nothing(field))
           text.fail(static_cast<std::int64_t>(column.place) + 1,
@@ -238,11 +255,17 @@ class FileOfSeries {
                         "; expected a value in every row, since covariates are known of every step"));
         double value = 0.0;
         if (!column.category) {
+          if (detail::parse_field(field, value) != nullptr)
+            text.fail(static_cast<std::int64_t>(column.place) + 1,
+                      cat("found ", detail::in_quotes(field),
+                          " among numbers; expected a finite number in every row, or the categories in ", key_, ", as ",
+                          column.name, "=", detail::to_utf8(field)));
           value = rows.value(column.place, field);
           require_number(cat(file_.string(), ":", text.line(), ": column ", column.name), value);
         } else if (is_category(field, *column.category)) {
           value = 1.0;
           met.insert(column.place);
+          occurs[c] = true;
         }
         here.values.push_back(static_cast<float>(value));
       }
@@ -251,6 +274,9 @@ class FileOfSeries {
           others[column.place].insert(detail::to_utf8(fields[column.place]));
     }
     rows.check_numbers();
+    for (std::size_t c = 0; c < columns_.size(); ++c)
+      if (columns_[c].category && !occurs[c])
+        log::warning(cat(file_.string(), ": found no row with ", columns_[c].name, ": this covariate is 0 everywhere"));
     for (const auto& [place, found] : others)
       if (!found.empty())
         log::warning(cat(file_.string(), ": column ", rows.names()[place], ": found ",
@@ -281,7 +307,11 @@ class FileOfSeries {
     if (is_of_months(frequency)) out.month_day = common_month_day(rows.moments);
     for (std::size_t i = 0; i < count; ++i) {
       const auto expected = advance(out.start, frequency, static_cast<std::int64_t>(i), out.month_day);
-      if (const auto found = rows.moments[order[i]]; found != expected)
+      if (const auto found = rows.moments[order[i]]; i > 0 && found == rows.moments[order[i - 1]])
+        throw DataError(cat(file_.string(), ":", rows.lines[order[i]], ":", *time_ + 1, ": found the time ",
+                            moment_text(found), " of series ", detail::in_quotes(id), " again, first seen in line ",
+                            rows.lines[order[i - 1]], "; expected one row a step"));
+      else if (found != expected)
         throw DataError(cat(file_.string(), ":", rows.lines[order[i]], ":", *time_ + 1, ": found the time ",
                             moment_text(found), " of series ", detail::in_quotes(id), "; expected ",
                             moment_text(expected), ", as each step of ", frequency.text(), " has a row"));
@@ -304,14 +334,23 @@ class FileOfSeries {
 
 }  // namespace
 
+namespace {
+
+std::optional<std::size_t> place_of_names(const std::filesystem::path& file, const ColumnNames& stated) {
+  detail::TextFile text(file);
+  const detail::CsvRows rows(text, "a header, then rows of a time stamp and values", "a time stamp and values");
+  return place_of(rows, detail::Role::item, stated.item);
+}
+
+}  // namespace
+
+bool are_of_each_series(const std::filesystem::path& file, const ColumnNames& stated) {
+  return place_of_names(file, stated).has_value();
+}
+
 Covariates read_covariates(const std::filesystem::path& file, const Dataset& dataset,
                            const std::vector<std::string>& columns, const ColumnNames& stated, const std::string& key) {
-  std::optional<std::size_t> item;
-  {
-    detail::TextFile text(file);
-    const detail::CsvRows rows(text, "a header, then rows of a time stamp and values", "a time stamp and values");
-    item = place_of(rows, detail::Role::item, stated.item);
-  }
+  const auto item = place_of_names(file, stated);
   if (!item) return read_shared(file, dataset.frequency, columns, key);
   return FileOfSeries(file, dataset, stated, *item, key).read(columns);
 }
@@ -328,44 +367,61 @@ std::span<const float> KnownSteps::at(std::int64_t place) const {
   return std::span(table_.values).subspan(static_cast<std::size_t>(row) * width_, width_);
 }
 
-std::optional<std::pair<std::string, std::string>> covariate_that_is_a_series(const Dataset& dataset, Whose whose) {
+std::optional<std::pair<std::string, std::string>> covariate_that_is_a_series(const Dataset& dataset) {
   const auto& known = dataset.covariates;
   const auto width = known.names.size();
-  const auto record_of = [&](std::size_t s) {
-    return dataset.owner.empty() ? static_cast<std::int64_t>(s) : dataset.owner[s];
-  };
-  std::vector<std::set<std::int64_t>> readers(known.tables.size());  // the records whose series have a table
-  for (std::size_t s = 0; s < dataset.series.size(); ++s) readers[known.table(s)].insert(record_of(s));
-  // Many tables have the same steps, and which of a series' values these meet is then found once.
-  std::map<std::tuple<Moment, int, std::size_t>, std::vector<std::size_t>> tables_of;
+  std::map<std::tuple<Moment, int, std::size_t>, std::vector<std::size_t>> tables_of;  // by their steps
   for (std::size_t t = 0; t < known.tables.size(); ++t)
     if (const auto& table = known.tables[t]; !table.always)  // that is, it changes somewhere
       tables_of[{table.start, table.month_day, table.values.size()}].push_back(t);
-  for (std::size_t s = 0; s < dataset.series.size(); ++s) {
-    const auto& series = dataset.series[s];
-    std::vector<std::int64_t> observed;  // places
-    for (std::size_t i = 0; i < series.values.size(); ++i)
-      if (!std::isnan(series.values[i])) observed.push_back(static_cast<std::int64_t>(i));
-    const auto value_at = [&](std::int64_t place) { return series.values[static_cast<std::size_t>(place)]; };
-    for (const auto& [steps, tables] : tables_of) {
-      const auto& [start, month_day, size] = steps;
+  for (const auto& [steps, tables] : tables_of) {
+    const auto& [start, month_day, size] = steps;
+    /// A series' observed places that have rows, the first of them where its value changes, and the row of place 0.
+    struct Met {
+      std::size_t series;
+      std::vector<std::int64_t> places;
+      std::int64_t before;
+    };
+    // By the row of the change: where few tables have the same value, so that most comparisons are one.
+    std::map<std::int64_t, std::vector<Met>> met;
+    for (std::size_t s = 0; s < dataset.series.size(); ++s) {
+      const auto& series = dataset.series[s];
       const auto before = steps_between(start, dataset.frequency, series.start, month_day);
       if (!before) continue;
-      const auto row_of = [row = *before](std::int64_t place) { return row + place; };
-      const auto first = std::partition_point(observed.begin(), observed.end(), [&](auto i) { return row_of(i) < 0; });
-      const auto rows = static_cast<std::int64_t>(size / width);
-      const auto last = std::partition_point(first, observed.end(), [&](auto i) { return row_of(i) < rows; });
-      if (2 * (last - first) < static_cast<std::ptrdiff_t>(observed.size())) continue;
-      if (std::all_of(first, last, [&](auto i) { return value_at(i) == value_at(*first); })) continue;
+      Met one{s, {}, *before};
+      std::size_t observed = 0;
+      for (std::size_t i = 0; i < series.values.size(); ++i) {
+        if (std::isnan(series.values[i])) continue;
+        ++observed;
+        const auto row = *before + static_cast<std::int64_t>(i);
+        if (row >= 0 && row < static_cast<std::int64_t>(size / width))
+          one.places.push_back(static_cast<std::int64_t>(i));
+      }
+      if (one.places.empty() || 2 * one.places.size() < observed) continue;
+      const auto value_at = [&](std::int64_t place) { return series.values[static_cast<std::size_t>(place)]; };
+      const auto change = std::find_if(one.places.begin(), one.places.end(),
+                                       [&](auto i) { return value_at(i) != value_at(one.places.front()); });
+      if (change == one.places.end()) continue;
+      std::rotate(one.places.begin(), change, one.places.end());
+      met[*before + one.places.front()].push_back(std::move(one));
+    }
+    for (const auto& [row, several] : met) {
+      std::vector<float> there;  // (tables, K), in this row
       for (const auto t : tables) {
-        const bool is_its_own = readers[t].size() == 1 && *readers[t].begin() == record_of(s);
-        if (whose == Whose::another_record && is_its_own) continue;
-        const auto& values = known.tables[t].values;
-        for (std::size_t column = 0; column < width; ++column)
-          if (std::all_of(first, last, [&](auto i) {
-                return values[static_cast<std::size_t>(row_of(i)) * width + column] == value_at(i);
+        const auto* from = known.tables[t].values.data() + static_cast<std::size_t>(row) * width;
+        there.insert(there.end(), from, from + width);
+      }
+      for (const auto& one : several) {
+        const auto& series = dataset.series[one.series];
+        const auto value_at = [&](std::int64_t place) { return series.values[static_cast<std::size_t>(place)]; };
+        for (std::size_t i = 0; i < there.size(); ++i) {
+          if (there[i] != value_at(one.places.front())) continue;
+          const auto& values = known.tables[tables[i / width]].values;
+          if (std::all_of(one.places.begin(), one.places.end(), [&](auto place) {
+                return values[static_cast<std::size_t>(one.before + place) * width + i % width] == value_at(place);
               }))
-            return std::pair{known.names[column], series.id};
+            return std::pair{known.names[i % width], series.id};
+        }
       }
     }
   }

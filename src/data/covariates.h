@@ -32,6 +32,9 @@ inline constexpr std::size_t most_covariates = 100;
                                          const std::vector<std::string>& columns, const ColumnNames& stated,
                                          const std::string& key);
 
+/// Whether the header of such a file has a column of series' names. Throws DataError where it cannot be read.
+[[nodiscard]] bool are_of_each_series(const std::filesystem::path& file, const ColumnNames& stated);
+
 /// The covariates of the steps of one series.
 class KnownSteps {
  public:
@@ -51,18 +54,10 @@ class KnownSteps {
   std::optional<std::int64_t> first_;
 };
 
-/// Whose covariates are compared with a series' values: those of any record, or of another record than its own. A
-/// record is a series, or all series of an owner.
-enum class Whose {
-  any_record,
-  another_record
-};
-/// A covariate that has a series' values wherever it has rows for them, with that series' name. Rows for less than half
-/// of the values, and values that do not change there, tell nothing and are skipped. Public covariates of any record
-/// would give away what is protected; protected ones of another record are not counted with the values that they
-/// repeat.
-[[nodiscard]] std::optional<std::pair<std::string, std::string>> covariate_that_is_a_series(const Dataset& dataset,
-                                                                                            Whose whose);
+/// A covariate, of whichever series, that has a series' values wherever it has rows for them, with that series' name:
+/// public, it would give away what is protected, and in any case what is to be forecast. Rows for less than half of the
+/// values, and values that do not change there, tell nothing and are skipped.
+[[nodiscard]] std::optional<std::pair<std::string, std::string>> covariate_that_is_a_series(const Dataset& dataset);
 
 /// Every step of every series and `beyond` steps after its end must have a row. Throws DataError that names the first
 /// one that has none.

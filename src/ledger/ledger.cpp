@@ -77,7 +77,7 @@ Json not_covered(const Ledger& ledger) {
       cat("whether training begins at all: values ", ledger.protects_covariates ? "or covariates " : "",
           "that are no numbers, too large, or not to be told apart in single precision, are refused, as are data of "
           "which half of the series or more are copies of others",
-          ledger.protects_covariates ? ", and covariates that repeat another series" : ""),
+          ledger.protects_covariates ? ", and covariates that repeat a series" : ""),
       "forecasts from a series' own recent values: the guarantee is about training data, not about a model's inputs",
       ("floating-point side channels: noise is made of finitely many random bits in double precision, cut at 12.07 "
        "standard deviations, and added to single-precision sums on a grid of 2^-24 of its deviation; a window's "
@@ -92,10 +92,13 @@ Json not_covered(const Ledger& ledger) {
     out.push_back(cat("the covariates (", join(ledger.covariates, ", "),
                       "): treated as public, whoever they are about; a column that equals a series is refused"));
   if (ledger.protects_covariates)
-    out.push_back(cat("covariates (", join(ledger.covariates, ", "),
-                      ") that were computed from values of other steps or series, as means and earlier values are, or "
-                      "that repeat one fact at every step: where the value or the fact changes, they change at several "
-                      "places, and each counts"));
+    out.push_back(cat("covariates (", join(ledger.covariates, ", "), ") that were computed from values of ",
+                      ledger.method.privacy()->unit().relation == privacy::Relation::series
+                          ? "other series, as means over them are: where those change, these do, too, and each series "
+                            "counts"
+                          : "other steps or series, as means and earlier values are, or that repeat one fact at every "
+                            "step: where the value or the fact changes, they change at several places, and each "
+                            "counts"));
   if (const auto what = not_counted_of_start(ledger.start.origin); !what.empty()) out.push_back(what);
   if (ledger.state != RunState::finished)
     out.push_back("a second run from a copy of this run's folder: copies that go on differently compose");

@@ -232,23 +232,21 @@ PreparedData prepare_data(Config config, const std::filesystem::path& config_fil
   if (config.dataset.covariates) {
     const auto where = cat(config_file.string(), ": dataset.covariates.columns");
     const auto file = find_file("dataset.covariates.file", *config.dataset.covariates, config_file);
-    dataset.covariates =
-        read_covariates(file, dataset, config.dataset.covariate_columns, stated_form_of(config).columns, where);
-    if (dataset.covariates.of_each_series() && config.dataset.has_ranks())
+    const auto columns = stated_form_of(config).columns;
+    if (config.dataset.has_ranks() && are_of_each_series(file, columns))
       throw UsageError(cat(file.string(),
                            ": found a column of series' names, with {rank} in dataset.path: not implemented; expected "
                            "covariates that are the same for all series"));
+    dataset.covariates = read_covariates(file, dataset, config.dataset.covariate_columns, columns, where);
     config.dataset.covariate_columns = dataset.covariates.names;
     require_covariates(dataset, 0);
-    const bool protects = config.dataset.protects_covariates;
-    if (protects) require_protectable(config, dataset, config_file);
-    const auto same = covariate_that_is_a_series(dataset, protects ? Whose::another_record : Whose::any_record);
-    if (same && config.privacy.enabled)
+    if (config.dataset.protects_covariates) require_protectable(config, dataset, config_file);
+    if (const auto same = covariate_that_is_a_series(dataset); same && config.privacy.enabled)
       throw PrivacyError(
           cat(file.string(), ": column ", same->first, ": has the values of series ", same->second,
-              protects ? " beside another one, where no statement counts them; expected covariates that hold no other "
-                         "series' values"
-                       : ", and covariates count as public; expected numbers that are not those to be protected"));
+              config.dataset.protects_covariates
+                  ? ", which are what is to be forecast; expected numbers that are known ahead of them"
+                  : ", and covariates count as public; expected numbers that are not those to be protected"));
     const auto calendar = window_feature_names(dataset.frequency);
     for (const auto& name : dataset.covariates.names)
       if (std::find(calendar.begin(), calendar.end(), name) != calendar.end())

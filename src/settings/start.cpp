@@ -112,7 +112,7 @@ std::optional<std::string> misfit(const Config& config, const StartWeights& weig
         "dataset.covariates",
         config.dataset.covariate_columns.empty() ? std::string("none") : join(config.dataset.covariate_columns, ", "),
         s.covariates.empty() ? std::string("none") : join(s.covariates, ", "));
-  if (config.dataset.protects_covariates && rests_on_data(weights.origin) &&
+  if (config.dataset.protects_covariates && !s.covariates.empty() && rests_on_data(weights.origin) &&
       !read_ledger(weights.content.privacy, cat(weights.file.string(), ": privacy.json")).protects_covariates)
     return differ("dataset.covariates.private", "true", "a run on data to which the covariates were public");
   if (const auto prior = prior_of(config); prior != s.prior) return differ("model.prior", shown(prior), shown(s.prior));

@@ -228,6 +228,23 @@ TEST_F(CovariatesOfRuns, OfEachSeriesAreProtectedWhereThatIsAskedFor) {
                                        "--set", "dataset.covariates.private=true", "--set",
                                        "dataset.covariates.columns=[holiday, price, region=north, region=south]"}),
                  "tsdp-evaluate", 2, {"--private: the configuration has dataset.covariates.private"});
+  // The series themselves are no covariates of theirs, protected or not.
+  std::string copies = "item_id,time,y\n";
+  const auto times = lines(known(200));
+  const auto values = lines(series_text(1));
+  for (int s = 0; s < 20; ++s)
+    for (std::size_t i = 0; i < values.size(); ++i)
+      copies += std::to_string(s) + "," + times[i + 1].substr(0, times[i + 1].find(',')) +
+                values[i].substr(values[i].find(',')) + "\n";
+  write("copies.csv", copies);
+  expect_failure(plan(with({"dataset.covariates.private=true", "dataset.covariates.file=copies.csv"})), "tsdp-train", 4,
+                 {"column y: has the values of series 1, which are what is to be forecast"});
+  // A start that was told of none was told of nothing in public.
+  make_run("untold", {"--set", "model.name=dlinear"});
+  const auto after = plan({"--set", "model.name=dlinear", "--set", "model.start=untold/model.pt", "--set",
+                           "dataset.covariates.file=each.csv", "--set", "dataset.covariates.private=true", "--set",
+                           "dataset.covariates.columns=[price]"});
+  EXPECT_EQ(after.exit_code, 0) << after.err;
   // A budget knows which covariates its runs count as public.
   ASSERT_EQ(run("tsdp-account", {"budget", "budget.json", "--epsilon", "90", "--delta", "1e-5"}).exit_code, 0);
   const auto charged = [&](const std::string& name, std::vector<std::string> more) {

@@ -96,7 +96,7 @@ TEST_F(CovariatesTest, AreAHundredAtMost) {
     row1 += ",1";
     row2 += ",2";
   }
-  expect_refused<UsageError>(head + "\n" + row1 + "\n" + row2 + "\n", {}, "found 101 columns in");
+  expect_refused<UsageError>(head + "\n" + row1 + "\n" + row2 + "\n", {}, "found more than 100 covariates in");
   EXPECT_EQ(read(head + "\n" + row1 + "\n" + row2 + "\n", {"c7", "c100"}).names.size(), 2U);
 }
 
@@ -105,15 +105,15 @@ TEST_F(CovariatesTest, ThatAreASeriesAreTold) {
   auto dataset = days({"2024-12-23", "2024-12-24"}, 3, read(week));
   dataset.series[0].values = {0, 0.5F, std::numeric_limits<float>::quiet_NaN()};
   dataset.series[1].values = {2, 2.5F, 3};
-  const auto same = covariate_that_is_a_series(dataset, Whose::any_record);
+  const auto same = covariate_that_is_a_series(dataset);
   ASSERT_TRUE(same.has_value());
   EXPECT_EQ(same->first, "holiday");
   dataset.series[0].values = {0, 0.5F, 7};
-  EXPECT_EQ(covariate_that_is_a_series(dataset, Whose::any_record)->first, "price");
+  EXPECT_EQ(covariate_that_is_a_series(dataset)->first, "price");
   dataset.series[1].values = {2, 2.5F, 3.1F};
-  EXPECT_FALSE(covariate_that_is_a_series(dataset, Whose::any_record).has_value());
+  EXPECT_FALSE(covariate_that_is_a_series(dataset).has_value());
   dataset.series[0].values = {1, 1, 1};  // a constant is no one's secret by being a holiday
-  EXPECT_FALSE(covariate_that_is_a_series(dataset, Whose::any_record).has_value());
+  EXPECT_FALSE(covariate_that_is_a_series(dataset).has_value());
 }
 
 // By the series' own start, whatever their neighbours' is; with calendar and age around them.
@@ -270,12 +270,16 @@ TEST_F(CovariatesOfSeries, AreRefusedWithTheLine) {
   expect_refused(head + "a,2024-12-24,1\n", {}, "known.csv: found no row of series 'b'; expected rows of each series");
   expect_refused(head + "a,2024-12-24,1\na,2024-12-26,1\nb,2024-12-24,1\n", {},
                  "known.csv:3:2: found the time 2024-12-26 00:00:00 of series 'a'; expected 2024-12-25 00:00:00");
-  expect_refused(head + "a,2024-12-24,1\na,2024-12-24,1\nb,2024-12-24,1\n", {},
-                 "known.csv:3:2: found the time 2024-12-24 00:00:00 of series 'a'; expected 2024-12-25 00:00:00");
+  expect_refused(
+      head + "a,2024-12-24,1\na,2024-12-24,1\nb,2024-12-24,1\n", {},
+      "known.csv:3:2: found the time 2024-12-24 00:00:00 of series 'a' again, first seen in line 2; expected "
+      "one row a step");
   expect_refused(head + "a,2024-12-24 00:00Z,1\nb,2024-12-24 00:00Z,1\n", {},
                  "known.csv:2:2: found the time '2024-12-24 00:00Z' with a zone");
   expect_refused(head + "a,2024-12-24,\nb,2024-12-24,1\n", {}, "known.csv:2:3: found nothing of series 'a'");
-  expect_refused(head + "a,2024-12-24,1\nb,2024-12-24,x\n", {}, "known.csv:3:3: found 'x'; expected a number");
+  expect_refused(head + "a,2024-12-24,1\nb,2024-12-24,x\n", {},
+                 "known.csv:3:3: found 'x' among numbers; expected a finite number in every row, or the categories in "
+                 "config.yaml: dataset.covariates.columns, as t=x");
   expect_refused(head + "a,2024-12-24,1e20\nb,2024-12-24,1\n", {}, "found a value of magnitude");
   expect_refused("item_id,size\na,1\na,1\nb,1\n", {},
                  "known.csv:3: found series 'a' again, first seen in line 2; expected one row a series, or a column of "
@@ -286,20 +290,21 @@ TEST_F(CovariatesOfSeries, AreRefusedWithTheLine) {
   expect_refused("item_id,series_id,size\na,a,1\n", {}, "with the columns 'item_id' and 'series_id'");
   std::string many = "item_id,date,kind\n";
   for (int i = 0; i < 101; ++i) many += "a,2024-12-24,k" + std::to_string(i) + "\n";
-  expect_refused(many, {}, "found 101 columns in");
+  expect_refused(many, {}, "found more than 100 covariates in");
   // One name, one covariate.
   expect_refused(homes, {"kind", "kind=flat"}, "found the covariate 'kind=flat' twice in");
+  expect_refused("item_id,code\na,1\nb,2\n", {"code=1", "code=2", "code=1.0"}, "found the covariate 'code=1' twice");
   expect_refused("item_id,kind,kind=x\na,x,1\nb,y,2\n", {}, "found the covariate 'kind=x' twice in");
 }
 
 TEST_F(CovariatesOfSeries, ThatAreASeriesAreTold) {
   auto dataset = two_series(read(weather, {"temperature"}));
   dataset.series[0].values = {21, 22, 23};  // what is told of another one
-  const auto same = covariate_that_is_a_series(dataset, Whose::any_record);
+  const auto same = covariate_that_is_a_series(dataset);
   ASSERT_TRUE(same.has_value());
   EXPECT_EQ(*same, (std::pair<std::string, std::string>{"temperature", "a"}));
   dataset.series[0].values = {21, 22, 24};
-  EXPECT_FALSE(covariate_that_is_a_series(dataset, Whose::any_record).has_value());
+  EXPECT_FALSE(covariate_that_is_a_series(dataset).has_value());
 }
 
 // Rows that do not meet the values are no copies of them.
@@ -315,27 +320,26 @@ TEST_F(CovariatesOfSeries, ThatEndBeforeAnotherSeriesBeginsAreNotItsCopies) {
   };
   const std::string first = "s2024-12-24,2024-12-24,7\ns2024-12-24,2024-12-25,8\ns2024-12-24,2024-12-26,9\n";
   const std::string second = "s2024-12-29,2024-12-29,7\ns2024-12-29,2024-12-30,8\ns2024-12-29,2024-12-31,9\n";
-  EXPECT_FALSE(covariate_that_is_a_series(reads(first + second), Whose::any_record).has_value());
+  EXPECT_FALSE(covariate_that_is_a_series(reads(first + second)).has_value());
   // One that meets half of the values is.
   const std::string copied =
       "s2024-12-24,2024-12-24,7\ns2024-12-24,2024-12-25,8\ns2024-12-24,2024-12-26,9\n"
       "s2024-12-24,2024-12-27,1\ns2024-12-24,2024-12-28,1\ns2024-12-24,2024-12-29,4\n";
-  EXPECT_FALSE(covariate_that_is_a_series(reads(copied + second), Whose::any_record).has_value());
-  EXPECT_TRUE(covariate_that_is_a_series(reads(copied + "s2024-12-24,2024-12-30,5\n" + second), Whose::any_record));
+  EXPECT_FALSE(covariate_that_is_a_series(reads(copied + second)).has_value());
+  EXPECT_TRUE(covariate_that_is_a_series(reads(copied + "s2024-12-24,2024-12-30,5\n" + second)));
 }
 
-// A record's own values beside themselves are counted with it; those of another record are not.
-TEST_F(CovariatesOfSeries, ThatAreAnotherRecordsValuesAreTold) {
+// At the first change of a series, tables that have its value there are compared whole.
+TEST_F(CovariatesOfSeries, ThatAreASeriesAreToldWhereverItChanges) {
   auto dataset =
-      two_series(read("item_id,date,t\na,2024-12-24,1\na,2024-12-25,2\na,2024-12-26,3\n"
-                      "b,2024-12-24,4\nb,2024-12-25,5\nb,2024-12-26,6\n"));
-  dataset.series[0].values = {1, 2, 3};
-  EXPECT_FALSE(covariate_that_is_a_series(dataset, Whose::another_record).has_value());
-  dataset.series[1].values = {1, 2, 3};
-  EXPECT_EQ(covariate_that_is_a_series(dataset, Whose::another_record),
-            (std::pair<std::string, std::string>{"t", "b"}));
-  dataset.owner = {0, 0};
-  EXPECT_FALSE(covariate_that_is_a_series(dataset, Whose::another_record).has_value());
+      two_series(read("item_id,date,u,t\na,2024-12-24,9,4\na,2024-12-25,4,4\na,2024-12-26,5,5\n"
+                      "b,2024-12-24,4,4\nb,2024-12-25,4,4\nb,2024-12-26,5,6\n"));
+  dataset.series[1].values = {4, 4, 5};
+  EXPECT_EQ(covariate_that_is_a_series(dataset), (std::pair<std::string, std::string>{"t", "b"}));
+  dataset.series[1].values = {3, 4, 5};
+  EXPECT_FALSE(covariate_that_is_a_series(dataset).has_value());
+  dataset.series[1].values[0] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_TRUE(covariate_that_is_a_series(dataset).has_value());
 }
 
 }  // namespace

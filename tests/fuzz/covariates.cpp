@@ -29,7 +29,7 @@ TSDP_FUZZ(input) {
     fuzz::expect(!table.values.empty() && table.values.size() % width == 0, "a row has a value for each covariate");
     for (const float value : table.values) fuzz::expect(std::isfinite(value), "covariates are known of every step");
   }
-  static_cast<void>(data::covariate_that_is_a_series(dataset, data::Whose::any_record));
+  static_cast<void>(data::covariate_that_is_a_series(dataset));
   if (!fuzz::accepted([&] { data::require_covariates(dataset, 1); }, {file.string() + ":"})) return;
   for (std::size_t s = 0; s < dataset.series.size(); ++s) {
     const data::KnownSteps steps(dataset, s);
