@@ -101,15 +101,6 @@ std::optional<std::size_t> place_of(const detail::CsvRows& rows, detail::Role ro
   return out;
 }
 
-/// Whether a field is of a category: the same text, or the same number, however it is written.
-bool is_category(std::string_view field, const std::string& category) {
-  if (detail::to_utf8(field) == category) return true;
-  double found = 0.0;
-  double asked = 0.0;
-  return detail::parse_field(field, found) == nullptr && detail::parse_field(category, asked) == nullptr &&
-         found == asked;
-}
-
 /// Reads a file with a column of series' names.
 class FileOfSeries {
  public:
@@ -147,7 +138,8 @@ class FileOfSeries {
   struct Column {
     std::string name;
     std::size_t place;
-    std::optional<std::string> category;  // none: numbers
+    std::optional<std::string> category = std::nullopt;  // none: numbers
+    std::optional<double> number = std::nullopt;         // that the category is, however a field writes it
   };
   /// Of one series, in the order of the file.
   struct Rows {
@@ -176,7 +168,7 @@ class FileOfSeries {
       for (auto& [place, kind] : kinds) {
         double value = 0.0;
         if (detail::says_nothing(fields[place])) continue;
-        if (detail::parse_field(fields[place], value) == nullptr) kind.has_numbers = true;
+        if (rows.parse(fields[place], value) == nullptr) kind.has_numbers = true;
         else if (kind.categories.size() <= most_covariates) kind.categories.insert(detail::to_utf8(fields[place]));
       }
     }
@@ -184,7 +176,7 @@ class FileOfSeries {
       const auto name = detail::to_utf8(names[place]);
       const auto& kind = kinds.at(place);
       if (kind.has_numbers || kind.categories.empty()) {
-        columns_.push_back({name, place, std::nullopt});
+        columns_.push_back({name, place});
         return;
       }
       found_categories_ = true;
@@ -204,7 +196,10 @@ class FileOfSeries {
       std::optional<std::size_t> place;
       for (auto at = name.find('='); !place && at != std::string::npos; at = name.find('=', at + 1)) {
         place = is_there(name.substr(0, at));
-        if (place) columns_.push_back({name, *place, name.substr(at + 1)});
+        if (!place) continue;
+        columns_.push_back({name, *place, name.substr(at + 1)});
+        if (double number = 0.0; rows.parse(*columns_.back().category, number) == nullptr)
+          columns_.back().number = number;
       }
       if (!place) refuse_name(name, there, file_, key_);
     }
@@ -212,20 +207,16 @@ class FileOfSeries {
       for (const auto& [place, kind] : kinds) add(place);
   }
 
-  /// Whether another name of the same category comes before: code=1 before code=1.0.
-  bool is_asked_twice(const Column& column) const {
-    return column.category && std::any_of(columns_.begin(), columns_.end(), [&](const Column& one) {
-             return one.place == column.place && one.category && one.name != column.name &&
-                    is_category(*one.category, *column.category);
-           });
-  }
-
   void require_different_names() const {
-    std::set<std::string> names;
-    for (const auto& column : columns_)
-      if (!names.insert(column.name).second || is_asked_twice(column))
-        throw UsageError(cat(key_, ": found the covariate '", column.name, "' twice in ", file_.string(),
+    for (auto one = columns_.begin(); one != columns_.end(); ++one)
+      if (const auto first = std::find_if(columns_.begin(), one, [&](const Column& c) { return same(c, *one); });
+          first != one)
+        throw UsageError(cat(key_, ": found the covariate '", first->name, "' twice in ", file_.string(),
                              ", as a column or as a category of one; expected different names"));
+  }
+  /// Whether two are of one name, or of one number: code=1 and code=1.0.
+  static bool same(const Column& a, const Column& b) {
+    return a.name == b.name || (a.place == b.place && a.number && a.number == b.number);
   }
 
   void read_rows() {
@@ -254,18 +245,21 @@ class FileOfSeries {
                     cat("found nothing of series ", detail::in_quotes(own->first),
                         "; expected a value in every row, since covariates are known of every step"));
         double value = 0.0;
+        const bool is_number = rows.parse(field, value) == nullptr;
         if (!column.category) {
-          if (detail::parse_field(field, value) != nullptr)
+          if (!is_number)
             text.fail(static_cast<std::int64_t>(column.place) + 1,
                       cat("found ", detail::in_quotes(field),
                           " among numbers; expected a finite number in every row, or the categories in ", key_, ", as ",
                           column.name, "=", detail::to_utf8(field)));
-          value = rows.value(column.place, field);
+          rows.note_mark(column.place, field, value);
           require_number(cat(file_.string(), ":", text.line(), ": column ", column.name), value);
-        } else if (is_category(field, *column.category)) {
+        } else if (detail::to_utf8(field) == *column.category || (is_number && column.number == value)) {
           value = 1.0;
           met.insert(column.place);
           occurs[c] = true;
+        } else {
+          value = 0.0;
         }
         here.values.push_back(static_cast<float>(value));
       }
@@ -367,62 +361,75 @@ std::span<const float> KnownSteps::at(std::int64_t place) const {
   return std::span(table_.values).subspan(static_cast<std::size_t>(row) * width_, width_);
 }
 
+namespace {
+
+/// A series whose values meet the rows of a table: place 0 has row `before`, place `change` the first value that is not
+/// that of an earlier place.
+struct Met {
+  const Series* series;
+  std::int64_t before, change;
+
+  [[nodiscard]] float value_at(std::int64_t place) const { return series->values[static_cast<std::size_t>(place)]; }
+};
+
+/// None where rows meet less than half of the values, or no change.
+std::optional<Met> meeting(const Series& series, std::int64_t before, std::int64_t rows) {
+  Met out{&series, before, -1};
+  std::int64_t observed = 0;
+  std::int64_t met = 0;
+  std::int64_t first = 0;
+  for (std::int64_t i = 0; i < std::ssize(series.values); ++i) {
+    if (std::isnan(out.value_at(i))) continue;
+    ++observed;
+    if (before + i < 0 || before + i >= rows) continue;
+    if (++met == 1) first = i;
+    if (out.change < 0 && out.value_at(i) != out.value_at(first)) out.change = i;
+  }
+  if (out.change < 0 || 2 * met < observed) return std::nullopt;
+  return out;
+}
+
+/// Whether a column of a table has the values that its rows meet. Begins at the change, where others differ soon.
+bool is_copy(const Met& met, const std::vector<float>& values, std::size_t width, std::size_t column) {
+  const auto first = std::max<std::int64_t>(0, -met.before);
+  const auto last =
+      std::min(std::ssize(met.series->values), std::ssize(values) / static_cast<std::int64_t>(width) - met.before);
+  const auto same = [&](std::int64_t from, std::int64_t to) {
+    for (auto i = from; i < to; ++i)
+      if (!std::isnan(met.value_at(i)) &&
+          values[static_cast<std::size_t>(met.before + i) * width + column] != met.value_at(i))
+        return false;
+    return true;
+  };
+  return same(met.change, last) && same(first, met.change);
+}
+
+}  // namespace
+
 std::optional<std::pair<std::string, std::string>> covariate_that_is_a_series(const Dataset& dataset) {
   const auto& known = dataset.covariates;
   const auto width = known.names.size();
-  std::map<std::tuple<Moment, int, std::size_t>, std::vector<std::size_t>> tables_of;  // by their steps
-  for (std::size_t t = 0; t < known.tables.size(); ++t)
-    if (const auto& table = known.tables[t]; !table.always)  // that is, it changes somewhere
-      tables_of[{table.start, table.month_day, table.values.size()}].push_back(t);
+  std::map<std::tuple<Moment, int, std::size_t>, std::vector<const std::vector<float>*>> tables_of;  // by their steps
+  for (const auto& table : known.tables)
+    if (!table.always)  // that is, it changes somewhere
+      tables_of[{table.start, table.month_day, table.values.size()}].push_back(&table.values);
   for (const auto& [steps, tables] : tables_of) {
     const auto& [start, month_day, size] = steps;
-    /// A series' observed places that have rows, the first of them where its value changes, and the row of place 0.
-    struct Met {
-      std::size_t series;
-      std::vector<std::int64_t> places;
-      std::int64_t before;
-    };
-    // By the row of the change: where few tables have the same value, so that most comparisons are one.
-    std::map<std::int64_t, std::vector<Met>> met;
-    for (std::size_t s = 0; s < dataset.series.size(); ++s) {
-      const auto& series = dataset.series[s];
-      const auto before = steps_between(start, dataset.frequency, series.start, month_day);
-      if (!before) continue;
-      Met one{s, {}, *before};
-      std::size_t observed = 0;
-      for (std::size_t i = 0; i < series.values.size(); ++i) {
-        if (std::isnan(series.values[i])) continue;
-        ++observed;
-        const auto row = *before + static_cast<std::int64_t>(i);
-        if (row >= 0 && row < static_cast<std::int64_t>(size / width))
-          one.places.push_back(static_cast<std::int64_t>(i));
-      }
-      if (one.places.empty() || 2 * one.places.size() < observed) continue;
-      const auto value_at = [&](std::int64_t place) { return series.values[static_cast<std::size_t>(place)]; };
-      const auto change = std::find_if(one.places.begin(), one.places.end(),
-                                       [&](auto i) { return value_at(i) != value_at(one.places.front()); });
-      if (change == one.places.end()) continue;
-      std::rotate(one.places.begin(), change, one.places.end());
-      met[*before + one.places.front()].push_back(std::move(one));
-    }
-    for (const auto& [row, several] : met) {
+    std::map<std::int64_t, std::vector<Met>> met_in;  // by the row of the change, in which few tables have its value
+    for (const auto& series : dataset.series)
+      if (const auto before = steps_between(start, dataset.frequency, series.start, month_day))
+        if (const auto met = meeting(series, *before, static_cast<std::int64_t>(size / width)))
+          met_in[met->before + met->change].push_back(*met);
+    for (const auto& [row, several] : met_in) {
       std::vector<float> there;  // (tables, K), in this row
-      for (const auto t : tables) {
-        const auto* from = known.tables[t].values.data() + static_cast<std::size_t>(row) * width;
+      for (const auto* values : tables) {
+        const auto* from = values->data() + static_cast<std::size_t>(row) * width;
         there.insert(there.end(), from, from + width);
       }
-      for (const auto& one : several) {
-        const auto& series = dataset.series[one.series];
-        const auto value_at = [&](std::int64_t place) { return series.values[static_cast<std::size_t>(place)]; };
-        for (std::size_t i = 0; i < there.size(); ++i) {
-          if (there[i] != value_at(one.places.front())) continue;
-          const auto& values = known.tables[tables[i / width]].values;
-          if (std::all_of(one.places.begin(), one.places.end(), [&](auto place) {
-                return values[static_cast<std::size_t>(one.before + place) * width + i % width] == value_at(place);
-              }))
-            return std::pair{known.names[i % width], series.id};
-        }
-      }
+      for (const auto& met : several)
+        for (std::size_t i = 0; i < there.size(); ++i)
+          if (there[i] == met.value_at(met.change) && is_copy(met, *tables[i / width], width, i % width))
+            return std::pair{known.names[i % width], met.series->id};
     }
   }
   return std::nullopt;

@@ -248,6 +248,7 @@ void CsvRows::fail_value(std::size_t place, std::string_view field, const char* 
 }
 
 void CsvRows::note_mark(std::size_t place, std::string_view field, double value) {
+  if (has_commas()) return;
   const auto at = field.find_first_of(".,");
   if (at == std::string_view::npos) {
     if (std::isnan(value)) return;
@@ -312,17 +313,20 @@ std::string CsvRows::zone_hint(const Frequency& frequency) const {
                                      : " (times with a zone are read in UTC, as a step is shorter than a day)";
 }
 
-double CsvRows::value(std::size_t place, std::string_view field) {
-  double value = 0.0;
+const char* CsvRows::parse(std::string_view field, double& value) const {
   std::string with_point;
   if (const auto comma = field.find(',');
       separator_ != ',' && comma != std::string_view::npos && field.find('.') == std::string_view::npos) {
     with_point = field;
     with_point[comma] = '.';
   }
-  if (const char* const accepted = parse_field(with_point.empty() ? field : std::string_view(with_point), value))
-    fail_value(place, field, accepted);
-  if (separator_ != ',') note_mark(place, field, value);
+  return parse_field(with_point.empty() ? field : std::string_view(with_point), value);
+}
+
+double CsvRows::value(std::size_t place, std::string_view field) {
+  double value = 0.0;
+  if (const char* const accepted = parse(field, value)) fail_value(place, field, accepted);
+  note_mark(place, field, value);
   return value;
 }
 

@@ -81,7 +81,11 @@ class CsvRows {
   [[nodiscard]] Moment moment(std::size_t place, std::string_view field, const Frequency& frequency);
   /// How the times so far were read, if they have a zone, for errors about steps: " (…)".
   [[nodiscard]] std::string zone_hint(const Frequency& frequency) const;
+  /// As parse_field, but a number may have a decimal comma where the file's separator is none.
+  [[nodiscard]] const char* parse(std::string_view field, double& value) const;
   [[nodiscard]] double value(std::size_t place, std::string_view field);
+  /// To be called for each number that was parsed without value(): notes its point or comma, for check_numbers().
+  void note_mark(std::size_t place, std::string_view field, double value);
 
  private:
   /// Where a number with a point or a comma was first seen.
@@ -90,7 +94,6 @@ class CsvRows {
     std::int64_t line = 0;
     std::size_t place = 0;
   };
-  void note_mark(std::size_t place, std::string_view field, double value);
   /// What may be wrong with the form as a whole, if a row has no time: "; …".
   [[nodiscard]] std::string hint_of_first_row(std::size_t place, std::string_view field) const;
 

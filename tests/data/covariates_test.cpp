@@ -243,6 +243,14 @@ TEST_F(CovariatesOfSeries, WithoutTimesHoldForAllSteps) {
   EXPECT_NO_THROW(require_covariates(two_series(known), 1000));
 }
 
+TEST_F(CovariatesOfSeries, MayHaveDecimalCommas) {
+  const auto known = read("unique_id;size;kind\na;1,5;1\nb;2,25;2\n", {"size", "kind=2.0"});
+  EXPECT_EQ(told(known, 0, 1), (std::vector<float>{1.5F, 0}));
+  EXPECT_EQ(told(known, 1, 1), (std::vector<float>{2.25F, 1}));
+  EXPECT_EQ(read("unique_id;size\na;1,5\nb;2,25\n").names, (std::vector<std::string>{"size"}));
+  expect_refused("unique_id;size\na;1,5\nb;2.5\n", {}, "found '2.5' with a point, below '1,5' with a comma");
+}
+
 // One table for all series that have the same rows: a region's weather takes memory once.
 TEST_F(CovariatesOfSeries, AreKeptOnce) {
   const auto same = read("item_id,date,t\na,2024-12-24,1\nb,2024-12-24,1\n");

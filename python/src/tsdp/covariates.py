@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Iterator, Sequence
 
@@ -11,7 +12,7 @@ import pandas as pd
 
 from .calendars import Frequency
 from .errors import DataError, UsageError, no_package
-from .frames import Series
+from .frames import USUAL_NAMES, Series
 
 
 @dataclass
@@ -98,7 +99,7 @@ class Covariates:
         for name in columns:
             if any(character in name for character in ";\t\r\n"):
                 raise DataError(f"covariates: found the column {name!r}; expected a name without semicolons, tabs and line breaks")
-            if None not in self.tables and name in _of_series_and_times:
+            if None not in self.tables and name in {*USUAL_NAMES["item_id"], *USUAL_NAMES["timestamp"]}:
                 raise DataError(f"covariates: found the column '{name}', which is what a column of series' names or times is called; expected another name")
         kept = pd.DataFrame({name: _as_written(column, name) for name, column in columns.items()})
         if all(table.start is None for table in self.tables.values()):
@@ -112,10 +113,6 @@ class Covariates:
             if series is not None:
                 own.insert(0, "unique_id", series, allow_duplicates=True)
             yield own
-
-
-# Columns that `tsdp-train` takes for the names of series or times (docs/data.md).
-_of_series_and_times = {"unique_id", "item_id", "series_id", "ds", "timestamp", "date", "time", "datetime"}
 
 
 def _in_time(index: pd.Index, values: np.ndarray, places: np.ndarray, frequency: Frequency, whose: str = "") -> _Table:
@@ -165,8 +162,8 @@ def _wanted(frame: pd.DataFrame, names: Sequence[str] | None, with_text: bool) -
             out += [(f"{name}={category}", column, category) for category in sorted({_category(value) for value in column.unique()})]
         else:
             out.append((name, column, None))
-    for name, _, _ in out:
-        if [one for one, _, _ in out].count(name) > 1:
+    for name, times in Counter(name for name, _, _ in out).items():
+        if times > 1:
             raise DataError(f"covariates: found the covariate '{name}' twice, as a column or as a category of one; expected different names")
     return out
 
@@ -176,8 +173,9 @@ def _values(column: pd.Series, name: str, category: str | None) -> np.ndarray:
         return _numbers(column, name)
     if column.isna().any():
         raise DataError(f"covariates: column '{column.name}': found a value that is missing; expected one in every row")
-    found = [_category(value) == category or (_number(category) is not None and _number(value) == _number(category)) for value in column]
-    return np.array(found, dtype="float32")
+    number = _number(category)
+    same = [value for value in column.unique() if _category(value) == category or (number is not None and _number(value) == number)]
+    return column.isin(same).to_numpy(dtype="float32")
 
 
 def _category(value: Any) -> str:
@@ -215,8 +213,8 @@ def _as_written(column: pd.Series, name: str) -> np.ndarray:
 def _numbers(column: pd.Series, name: str) -> np.ndarray:
     if any(isinstance(value, str) for value in column):
         numbers = column.map(_number, na_action="ignore").astype("float64")
-        if (numbers.isna() & ~column.isna()).any():
-            raise DataError(f"covariates: column '{name}': found '{column[numbers.isna() & ~column.isna()].iloc[0]}' among numbers; expected numbers, or text alone")
+        if len(others := column[numbers.isna() & ~column.isna()]) > 0:
+            raise DataError(f"covariates: column '{name}': found '{others.iloc[0]}' among numbers; expected numbers, or text alone")
         column = numbers
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_complex_dtype(column):  # (booleans are numeric)
         raise DataError(f"covariates: column '{name}': found values of type {column.dtype}; expected numbers")

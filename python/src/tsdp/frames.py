@@ -17,7 +17,7 @@ from .errors import DataError
 from .stamps import are_texts, moments, plain, read_stamp
 
 # Of each role, as the programs know them.
-_NAMES = {
+USUAL_NAMES = {
     "item_id": ("unique_id", "item_id", "series_id"),
     "timestamp": ("ds", "timestamp", "date", "time", "datetime"),
     "target": ("y", "target", "value"),
@@ -109,12 +109,12 @@ def _layout_of(frame: pd.DataFrame | pd.Series, item_id: str | None, timestamp: 
         frame = frame.reset_index()  # levels become columns, by their names
     stated = {"item_id": item_id, "timestamp": timestamp, "target": target}
     named = any(name is not None for name in stated.values())
-    if named or all(any(name in frame.columns for name in names) for names in _NAMES.values()):
+    if named or all(any(name in frame.columns for name in names) for names in USUAL_NAMES.values()):
         columns = {role: _column_of(frame, role, name, stated) for role, name in stated.items()}
         return _Layout(frame, frame[columns["timestamp"]], columns)
     if _may_be_times(pd.Series(frame.index)):
         return _Layout(frame, frame.index)
-    if not any(name in frame.columns for name in _NAMES["item_id"]):
+    if not any(name in frame.columns for name in USUAL_NAMES["item_id"]):
         # A table as it was read from a file: times in the first column, behind a numbered index that was written with it.
         for place in range(min(2, frame.shape[1] - 1)):
             if _may_be_times(frame.iloc[:, place]):
@@ -166,7 +166,7 @@ def _listed(names: Any) -> str:
 
 def _column_of(frame: pd.DataFrame, role: str, stated: Any, all_stated: dict[str, Any]) -> Any:
     """The name of the column of a role: the one that is stated, or the one with a usual name. None: of one series, which `target` names."""
-    names = [name for name in _NAMES[role] if name in frame.columns] if stated is None else [stated]
+    names = [name for name in USUAL_NAMES[role] if name in frame.columns] if stated is None else [stated]
     if len(names) > 1:
         raise DataError(f"found the columns '{names[0]}' and '{names[1]}'; expected the argument {role} to say which one is read")
     if not names and role == "item_id" and all_stated["target"] is not None:
