@@ -17,6 +17,13 @@ namespace {
 /// Whether the environment says how threads wait for each other.
 bool waiting_is_said() { return std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr; }
 
+/// What OMP_NUM_THREADS says, and without it as many as there are cores.
+int usual_threads() {
+  const auto* said = std::getenv("OMP_NUM_THREADS");
+  const auto count = said != nullptr ? std::atoi(said) : 0;  // of a list the first: "4,2" is 4
+  return count > 0 ? count : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
 }  // namespace
 
 at::Device device_of(const std::string& text) {
@@ -45,8 +52,7 @@ void spin_briefly(char** argv) {
 
 void set_threads(int threads) {
   if (!waiting_is_said()) throw std::logic_error("threads are set before spin_briefly was called");
-  const int count = threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  at::set_num_threads(count);
+  at::set_num_threads(threads > 0 ? threads : usual_threads());
   static const bool once = [] {
     at::set_num_interop_threads(1);
     return true;

@@ -17,7 +17,8 @@ namespace tsdp::cli {
 /// set_threads throws std::logic_error.
 void spin_briefly(char** argv);
 
-/// One count for LibTorch's threads, inside operators and between them; 0 means all cores. FFTW and Eigen stay at one.
+/// One count for LibTorch's threads, inside operators and between them; 0 means as many as OMP_NUM_THREADS says,
+/// without it all cores. FFTW and Eigen stay at one.
 void set_threads(int threads);
 
 }  // namespace tsdp::cli

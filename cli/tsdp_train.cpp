@@ -115,7 +115,7 @@ struct Options {
   std::string config_name, output, resume, budget, help_options;
   std::vector<std::string> set;
   std::optional<std::string> device_name;
-  std::optional<int> threads;  ///< none: all cores, or those of the run that is resumed
+  std::optional<int> threads;  ///< none: as 0, or those of the run that is resumed
   std::optional<std::string> sampling_key, mask_key, relay;
   int rank_timeout = 300;
   bool public_network = false;
@@ -137,7 +137,9 @@ void add_options(CLI::App& app, Options& o) {
                  "File of tsdp-account budget, which the whole plan is charged to before the run begins; a run that "
                  "would pass it is refused");
   app.add_option("--threads", o.threads,
-                 "CPU threads; 0: all cores, as without it. A resumed run keeps its number, unless it is given")
+                 "CPU threads; 0, as without it: all cores, or as many as OMP_NUM_THREADS says. A resumed run keeps "
+                 "its number, "
+                 "unless it is given")
       ->check(CLI::Range(0, 4096));
   app.add_option(
       "--sampling-key", o.sampling_key,

@@ -117,7 +117,7 @@ STOPPED = {
 class Runs:
     def __init__(self, binaries, folder):
         self.binaries, self.folder, self.problems, self.count = binaries, folder, [], 0
-        self.environment = {**os.environ, "TSDP_CACHE_DIR": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
+        self.environment = {**os.environ, "OMP_NUM_THREADS": "1"}
 
     def place(self, name):
         return self.folder / name.replace(" ", "_").replace(",", "")

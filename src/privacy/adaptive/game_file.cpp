@@ -29,7 +29,7 @@ namespace tsdp::privacy {
 namespace {
 
 constexpr std::size_t largest_file = std::size_t{1} << 26;
-constexpr std::size_t most_files = 16;
+constexpr std::int64_t most_bytes = std::int64_t{1} << 28;  // of all files; most have some 10 KiB
 constexpr std::size_t digest_length = 64;
 constexpr std::uint64_t most_rounds = 1024;
 constexpr std::size_t name_length = 32;
@@ -149,7 +149,7 @@ bool is_temporary_name(std::string_view name) {
   return name.size() > end && name.front() == '.' && is_name(name.substr(1, end - 1)) && name[end] == '.';
 }
 
-/// Removes the oldest files of this kind beyond `most_files`, and files left unfinished for an hour.
+/// Removes the oldest files of this kind beyond `most_bytes`, and files left unfinished for an hour.
 void remove_oldest(int folder) {
   const int copy = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (copy < 0) return;
@@ -158,7 +158,12 @@ void remove_oldest(int folder) {
     ::close(copy);
     return;
   }
-  std::vector<std::pair<std::time_t, std::string>> files;
+  struct Kept {
+    std::time_t written;
+    std::string name;
+    std::int64_t bytes;
+  };
+  std::vector<Kept> files;
   while (const auto* entry = ::readdir(list)) {
     const std::string name = entry->d_name;
     struct stat s{};
@@ -166,12 +171,14 @@ void remove_oldest(int folder) {
     if ((!temporary && !is_name(name)) || ::fstatat(folder, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISREG(s.st_mode))
       continue;
-    if (!temporary) files.emplace_back(s.st_mtime, name);
+    if (!temporary) files.push_back({s.st_mtime, name, static_cast<std::int64_t>(s.st_size)});
     else if (s.st_mtime + 3600 < std::time(nullptr)) ::unlinkat(folder, name.c_str(), 0);
   }
   ::closedir(list);
-  std::sort(files.begin(), files.end());
-  for (std::size_t i = 0; i + most_files < files.size(); ++i) ::unlinkat(folder, files[i].second.c_str(), 0);
+  std::sort(files.begin(), files.end(), [](const Kept& a, const Kept& b) { return a.written > b.written; });
+  std::int64_t bytes = 0;
+  for (const auto& file : files)
+    if ((bytes += file.bytes) > most_bytes) ::unlinkat(folder, file.name.c_str(), 0);
 }
 
 }  // namespace

@@ -2,11 +2,13 @@
 // wrote.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -150,10 +152,23 @@ TEST_F(GameFile, TheOldestOfManyAreRemovedAndNothingElseIs) {
   std::filesystem::create_directory(folder_ / "cache");
   std::filesystem::permissions(folder_ / "cache", std::filesystem::perms::owner_all);
   for (const char* name : {"chess.game", "notes"}) std::ofstream(folder_ / "cache" / name) << "mine";
+  const auto files = [&] {
+    std::vector<std::filesystem::path> out;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "cache")) out.push_back(entry.path());
+    return out;
+  };
+  const auto is_game = [](const std::filesystem::path& file) { return file.stem().string().size() == 32; };
   for (int i = 0; i < 30; ++i) keep_game(0.1, 2.0 + i, some_profiles(2));
-  int files = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_ / "cache")) ++files;
-  EXPECT_EQ(files, 16 + 2);
+  EXPECT_EQ(files().size(), 30 + 2);
+  // As if they had been large and written a minute ago: three of 100 MiB pass 256 MiB, and one goes for each.
+  for (const auto& file : files()) {
+    if (!is_game(file)) continue;
+    std::filesystem::resize_file(file, 100 << 20);
+    std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() - std::chrono::minutes(1));
+  }
+  keep_game(0.5, 2.0, some_profiles(2));
+  EXPECT_EQ(files().size(), 1 + 2 + 2);
+  EXPECT_NE(read_game(0.5, 2.0), nullptr);
 }
 
 TEST(GameProfiles, RowsThatNoRoundLeavesAreRefused) {
