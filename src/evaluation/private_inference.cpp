@@ -174,9 +174,7 @@ Json with_training(const PrivateInference& privacy, const Json& ledger) {
     // A changed past is a whole series replaced by another.
     auto cost = std::pair{run.cost->epsilon.upper, run.cost->delta};
     if (run.method.privacy()->unit().relation == privacy::Relation::series) {
-      const auto replaced =
-          privacy::substitution_of(privacy::series_law_of(run.method.scheme()), run.method.privacy()->noise(),
-                                   run.accounted_uses(), cost.first, cost.second);
+      const auto replaced = run.method.privacy()->substitution(run.accounted_uses(), cost.first, cost.second);
       cost = {replaced.epsilon, replaced.delta};
     }
     epsilon = upper_sum(epsilon, cost.first);

@@ -335,9 +335,7 @@ Json choice_json(const Ledger& ledger) {
 /// The guarantee for a replaced series. `but`: what it does not count.
 Json substitution_json(const Ledger& ledger, Edition edition, const std::string& but) {
   const auto& p = *ledger.cost;
-  auto replaced =
-      privacy::substitution_of(privacy::series_law_of(ledger.method.scheme()), ledger.method.privacy()->noise(),
-                               ledger.accounted_uses(), p.epsilon.upper, p.delta);
+  auto replaced = ledger.method.privacy()->substitution(ledger.accounted_uses(), p.epsilon.upper, p.delta);
   // The second edition used two neighbours in a row wherever nothing better is known for replaced series.
   const auto& scheme = ledger.method.scheme().parameters();
   const bool in_turn = scheme.top_level == privacy::TopLevel::deterministic &&
@@ -441,7 +439,7 @@ Json document_as(const Ledger& ledger, Edition edition) {
   out["epsilon"] = {{"lower", p.epsilon.lower}, {"upper", p.epsilon.upper}};
   out["epsilon_covers"] = {"model"};
   if (unit.relation == privacy::Relation::series || adaptive)
-    out["certificate"] = certificate_json(privacy::asked_certificate(theorem, p.delta, ledger.accounted_uses()));
+    out["certificate"] = certificate_json(ledger.method.privacy()->certificate(p.delta, ledger.accounted_uses()));
   const auto but = edition == Edition::second ? std::string() : but_for_the_start(ledger);
   if (unit.relation == privacy::Relation::series) out["substitution"] = substitution_json(ledger, edition, but);
   out["groups"] = groups_json(ledger, but);

@@ -1,9 +1,13 @@
 #include "tsdp/mechanism/training_method.h"
 
 #include <cmath>
+#include <map>
+#include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "privacy/adaptive/adaptive_curve.h"
+#include "privacy/theorems/series_law.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
 
@@ -34,6 +38,21 @@ privacy::AppliedTheorem covering_theorem(const privacy::PrivacyUnit& unit, const
   return out;
 }
 
+struct PrivateMechanism::Answers {
+  std::mutex mutex;
+  std::map<std::tuple<std::uint64_t, double>, StepsCost> costs;
+  std::map<std::tuple<std::uint64_t, double>, privacy::Certificate> certificates;
+  std::map<std::tuple<std::uint64_t, double, double>, privacy::Substitution> substitutions;
+
+  /// What is kept under `key`; if nothing is, what `ask` gives, which is kept then.
+  template <class Answer, class Key, class Ask>
+  Answer kept(std::map<Key, Answer>& known, const Key& key, Ask ask) {
+    const std::scoped_lock lock(mutex);
+    const auto found = known.find(key);
+    return found != known.end() ? found->second : known.emplace(key, ask()).first->second;
+  }
+};
+
 PrivateMechanism::PrivateMechanism(privacy::PrivacyUnit unit, privacy::SubsamplingScheme scheme,
                                    privacy::Clipping clipping, privacy::Noise noise,
                                    const std::optional<std::string>& theorem, double choice_epsilon,
@@ -42,7 +61,8 @@ PrivateMechanism::PrivateMechanism(privacy::PrivacyUnit unit, privacy::Subsampli
       scheme_(std::move(scheme)),
       clipping_(clipping),
       noise_(std::move(noise)),
-      theorem_(covering_theorem(unit_, scheme_, noise_, theorem, choice_epsilon, composition)) {
+      theorem_(covering_theorem(unit_, scheme_, noise_, theorem, choice_epsilon, composition)),
+      answers_(std::make_shared<Answers>()) {
   if (!(clipping_.norm > 0.0) || !std::isfinite(clipping_.norm))
     throw UsageError(cat("clip norm: found ", clipping_.norm, "; expected a positive finite number"));
   if (theorem_.bound == privacy::Bound::optimistic_lower)
@@ -51,6 +71,25 @@ PrivateMechanism::PrivateMechanism(privacy::PrivacyUnit unit, privacy::Subsampli
   // These enumerations have their names and their code; a value beyond them is an error here and not another mechanism.
   static_cast<void>(name(clipping_.kind));
   static_cast<void>(name(noise_.kind));
+}
+
+StepsCost PrivateMechanism::cost_after(std::uint64_t steps, double delta) const {
+  return answers_->kept(answers_->costs, {steps, delta}, [&] {
+    const auto fresh = curve();
+    const auto epsilon = privacy::epsilon_after(theorem_, *fresh, delta, steps);
+    return StepsCost{epsilon, privacy::stated(privacy::attack_bound(*fresh, theorem_.uses_of_steps(steps)))};
+  });
+}
+
+privacy::Certificate PrivateMechanism::certificate(double delta, std::uint64_t uses) const {
+  return answers_->kept(answers_->certificates, {uses, delta},
+                        [&] { return privacy::asked_certificate(theorem_, delta, uses); });
+}
+
+privacy::Substitution PrivateMechanism::substitution(std::uint64_t uses, double epsilon, double delta) const {
+  return answers_->kept(answers_->substitutions, {uses, epsilon, delta}, [&] {
+    return privacy::substitution_of(privacy::series_law_of(scheme_), noise_, uses, epsilon, delta);
+  });
 }
 
 }  // namespace tsdp::mechanism

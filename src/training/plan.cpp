@@ -49,12 +49,11 @@ Plan ended_after(std::uint64_t steps, Plan plan, const mechanism::TrainingMethod
   if (steps >= plan.steps) return plan;
   plan.steps = steps;
   if (!method.privacy()) return plan;
-  const auto& theorem = method.privacy()->theorem();
-  const auto curve = method.privacy()->curve();
   const auto whole = plan.epsilon.upper;
-  plan.epsilon = privacy::epsilon_after(theorem, *curve, delta, steps);
+  const auto cost = method.privacy()->cost_after(steps, delta);
+  plan.epsilon = cost.epsilon;
   plan.epsilon.upper = std::min(plan.epsilon.upper, whole);  // fewer steps cost no more
-  plan.attack = privacy::stated(privacy::attack_bound(*curve, theorem.uses_of_steps(steps)));
+  plan.attack = cost.attack;
   return plan;
 }
 

@@ -417,10 +417,9 @@ mechanism::Ledger Trainer::Run::current_ledger(mechanism::RunState state) const 
   auto& cost = out.cost.emplace();
   cost = {config_.privacy.delta, config_.privacy.target_epsilon, plan_.epsilon, plan_.attack};
   if (const auto charged = out.accounted_steps(); charged != plan_.steps) {
-    const auto curve = method_.privacy()->curve();
-    const auto uses = out.accounted_uses();
-    cost.epsilon = privacy::epsilon_after(method_.privacy()->theorem(), *curve, cost.delta, charged);
-    cost.attack = privacy::stated(privacy::attack_bound(*curve, uses));
+    const auto found = method_.privacy()->cost_after(charged, cost.delta);
+    cost.epsilon = found.epsilon;
+    cost.attack = found.attack;
     if (charged < plan_.steps)
       cost.epsilon.upper = std::min(cost.epsilon.upper, plan_.epsilon.upper);  // fewer steps cost no more
   }

@@ -9,7 +9,12 @@
 #include "tsdp/privacy/terms/curve.h"
 #include "tsdp/privacy/terms/scheme.h"
 #include "tsdp/privacy/terms/terms.h"
+#include "tsdp/privacy/theorems/attack.h"
 #include "tsdp/privacy/theorems/theorems.h"
+
+namespace tsdp::privacy {
+struct Substitution;
+}
 
 namespace tsdp::mechanism {
 
@@ -25,6 +30,12 @@ inline constexpr double least_choice_epsilon = 1e-4;
     const privacy::PrivacyUnit& unit, const privacy::SubsamplingScheme& scheme, const privacy::Noise& noise,
     const std::optional<std::string>& theorem = std::nullopt, double choice_epsilon = 0.0,
     privacy::StepComposition composition = privacy::StepComposition::symmetrised);
+
+/// What steps of a mechanism cost, as it is stated.
+struct StepsCost {
+  privacy::Interval epsilon;
+  privacy::AttackBound attack;
+};
 
 /// A private training step, repeated: records are drawn by `scheme`, each one's gradient is bounded by `clipping`,
 /// `noise` is added to their sum, and the sum is divided by `divisor`. Immutable; one that no theorem covers cannot be
@@ -59,12 +70,26 @@ class PrivateMechanism {
   /// The cost of uses of the mechanism; a use is a step or an epoch (theorem().unit).
   [[nodiscard]] std::unique_ptr<privacy::PrivacyCurve> curve() const { return theorem_.curve(); }
 
+  // What a curve that was asked nothing before answers. An answer may take seconds and a run asks the same again at
+  // every write of its ledger, so copies of a mechanism keep their answers together.
+
+  /// ε(delta) after `steps` steps, and what an attack can reach.
+  [[nodiscard]] StepsCost cost_after(std::uint64_t steps, double delta) const;
+  /// What gives ε(delta) after `uses` uses.
+  [[nodiscard]] privacy::Certificate certificate(double delta, std::uint64_t uses) const;
+  /// The guarantee for a series replaced by another, where that for one added or removed is (epsilon, delta); of whole
+  /// series alone.
+  [[nodiscard]] privacy::Substitution substitution(std::uint64_t uses, double epsilon, double delta) const;
+
  private:
+  struct Answers;
+
   privacy::PrivacyUnit unit_;
   privacy::SubsamplingScheme scheme_;
   privacy::Clipping clipping_;
   privacy::Noise noise_;
   privacy::AppliedTheorem theorem_;
+  std::shared_ptr<Answers> answers_;
 };
 
 /// What a run does with its data: a private mechanism, or ordinary training on the batches of a scheme.

@@ -455,16 +455,7 @@ Certificate asked_certificate(const AppliedTheorem& theorem, double delta, std::
   const auto curve = theorem.curve();
   if (uses == 0 || !theorem_row(theorem.theorem).whole_series())
     return curve->methods();  // (others say the same of every answer)
-  static thread_local std::pair<std::string, Certificate> last;
-  // What a curve says unasked tells apart samplers and kinds of matrices whose pairs may be the same.
-  const auto unasked = curve->methods();
-  const auto key =
-      cat(unasked.upper, "; ", unasked.lower, "; ", join(unasked.assumptions, ", "), "; ", theorem.theorem, " ",
-          theorem.steps_per_epoch, " ", exact(theorem.noise_multiplier), " ",
-          exact(theorem.pair.components().back().mean), " ", exact(theorem.pair.components().back().weight), " ",
-          exact(delta), " ", uses, " ", name(theorem.composition));
-  if (last.first != key) last = {key, curve->epsilon(delta, uses).why};
-  return last.second;
+  return curve->epsilon(delta, uses).why;
 }
 
 }  // namespace tsdp::privacy

@@ -102,8 +102,7 @@ struct Substitution {
 [[nodiscard]] Substitution substitution_of(const SeriesLaw& law, double noise_multiplier, std::uint64_t uses,
                                            double epsilon, double delta);
 
-/// What gives ε(δ) after `uses` uses, for a theorem that asks its curve for it. The last answer is kept, as asking a
-/// curve may take seconds.
+/// What gives ε(δ) after `uses` uses, for a theorem that asks its curve for it, which may take seconds.
 [[nodiscard]] Certificate asked_certificate(const AppliedTheorem& theorem, double delta, std::uint64_t uses);
 
 /// The rows; theorem_table() holds them too.
