@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 int run_verify(const fs::path& what, bool json) {
   std::error_code ignored;
-  const auto [file, ledger, is_run] = ledger_of(what, "verify");
+  const auto [file, ledger, is_run, ties_weights] = ledger_of(what, "verify");
   auto found = mechanism::verify(ledger, file.string());
   if (is_run && found.terms) {
     if (fs::exists(what / "config.yaml", ignored) &&
@@ -49,6 +49,7 @@ int run_verify(const fs::path& what, bool json) {
     out["state"] = ledger.value("state", Json(nullptr));
     out["statement"] = found.agrees() ? Json(mechanism::statement(*found.terms)) : Json(nullptr);
     out["texts_checked"] = found.texts_checked;
+    out["ties_weights"] = ties_weights ? Json(*ties_weights) : Json(nullptr);
     out["differences"] = found.differences;
     print_json(out);
   } else if (found.agrees()) {
@@ -61,6 +62,9 @@ int run_verify(const fs::path& what, bool json) {
     if (found.terms->state != mechanism::RunState::finished)
       std::cout << "The run is not finished: " << found.terms->steps_taken << " of " << found.terms->steps_planned
                 << " steps are taken.\n";
+    if (ties_weights == false)
+      std::cout << "The weights in this file are not tied to this ledger: either could have been replaced. A model.pt "
+                   "has both under one checksum.\n";
     if (!found.texts_checked) std::cout << "Texts that explain are not checked: another version of tsdp wrote them.\n";
   }
   if (found.agrees()) return 0;

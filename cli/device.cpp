@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 
 #include "tsdp/base/error.h"
@@ -17,11 +18,14 @@ namespace {
 /// Whether the environment says how threads wait for each other.
 bool waiting_is_said() { return std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr; }
 
-/// What OMP_NUM_THREADS says, and without it as many as there are cores.
+/// What OMP_NUM_THREADS says, and as many as there are cores where it says no number that --threads takes.
 int usual_threads() {
   const auto* said = std::getenv("OMP_NUM_THREADS");
-  const auto count = said != nullptr ? std::atoi(said) : 0;  // of a list the first: "4,2" is 4
-  return count > 0 ? count : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const std::string_view text = said != nullptr ? said : "";
+  long long count = 0;
+  if (parse_int(text.substr(0, text.find(',')), count) && count >= 1 && count <= most_threads)  // "4,2" says 4
+    return static_cast<int>(count);
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 }  // namespace

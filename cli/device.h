@@ -7,6 +7,9 @@
 
 namespace tsdp::cli {
 
+/// The most that --threads takes.
+inline constexpr int most_threads = 4096;
+
 /// "auto" (a GPU if there is one), "cpu", "cuda", "cuda:i". Throws UsageError.
 [[nodiscard]] at::Device device_of(const std::string& text);
 

@@ -1,5 +1,7 @@
 #include "ledger_file.h"
 
+#include <utility>
+
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
@@ -18,9 +20,13 @@ LedgerFile ledger_of(const std::filesystem::path& what, const std::string& comma
   out.file = out.is_run ? what / "privacy.json" : what;
   if (out.is_run && !std::filesystem::exists(out.file, ignored))
     throw DataError(cat(what.string(), ": no privacy.json in it; expected the folder of a run"));
-  out.ledger = out.file.extension() == ".json"
-                   ? parse_json(read_file(out.file), out.file.string())
-                   : mechanism::read_exported_model(out.file, mechanism::LedgerCheck::unverified).privacy;
+  if (out.file.extension() == ".json") {
+    out.ledger = parse_json(read_file(out.file), out.file.string());
+    return out;
+  }
+  auto carried = mechanism::carried_ledger(out.file);
+  out.ledger = std::move(carried.privacy);
+  out.ties_weights = carried.ties_weights;
   return out;
 }
 

@@ -75,8 +75,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--jobs", o.sweep.jobs, "Most runs at a time; 0: as many as cores and memory allow")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
-  app.add_option("--threads", o.sweep.threads,
-                 "CPU threads of each run; 0: one (for a single run all cores, or as many as OMP_NUM_THREADS says)")
+  app.add_option("--threads", o.sweep.threads, "CPU threads of each run; 0: one (all cores for a single run)")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
   app.add_flag("--dry-run", o.dry_run, "Print the runs, how far each is, and the commands, and run nothing");

@@ -138,9 +138,8 @@ void add_options(CLI::App& app, Options& o) {
                  "would pass it is refused");
   app.add_option("--threads", o.threads,
                  "CPU threads; 0, as without it: all cores, or as many as OMP_NUM_THREADS says. A resumed run keeps "
-                 "its number, "
-                 "unless it is given")
-      ->check(CLI::Range(0, 4096));
+                 "its number, unless it is given")
+      ->check(CLI::Range(0, tsdp::cli::most_threads));
   app.add_option(
       "--sampling-key", o.sampling_key,
       "File, for its owner alone, with 64 hexadecimal digits that several ranks share (docs/distributed.md)");

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs what .ci/run leaves out, before a release and after changes to privacy, sampling, dp or random:
-#   scripts/long.sh [STAGE …]      stages: tests wheels flower kills sanitizers tidy inverses planted fuzz (default: all of them, some six hours on two cores)
-# tests: all tests with all trials; wheels: all of tsdp installed without a compiler; flower: three sites in its simulation engine; kills: runs killed 200 times, and 50 times on the fake device; sanitizers: all tests without LibTorch; tidy: all
+#   scripts/long.sh [STAGE …]      stages: tests formats wheels flower kills sanitizers tidy inverses planted fuzz (default: all of them, some six hours on two cores)
+# tests: all tests with all trials; formats: models of all kinds in all formats, with how much their forecasts differ; wheels: all of tsdp installed without a compiler; flower: three sites in its simulation engine; kills: runs killed 200 times, and 50 times on the fake device; sanitizers: all tests without LibTorch; tidy: all
 # files; inverses: 2000 random settings of the accountant; planted: every planted error; fuzz: an hour. Continues after
 # a stage that fails; exit code 1 if one did.
 set -uo pipefail
@@ -10,6 +10,9 @@ set -uo pipefail
 cd -- "$tsdp_root" || exit 1
 
 long_tests() { TSDP_TRIALS=full bash scripts/test.sh; }
+long_formats() {
+  (cd python && TSDP_FORMATS=all TSDP_BIN=$tsdp_root/build/release/bin PYTHONPATH=$tsdp_root/python/src "$tsdp_root/.venv/bin/python3" -m pytest -sq -p no:cacheprovider tests/test_formats.py -k other_formats)
+}
 long_wheels() { .venv/bin/python3 tests/cli/wheels.py --bin build/release/bin --all; }
 long_flower() {
   local flower=$tsdp_root/build/flower
@@ -41,9 +44,9 @@ long_planted() { bash scripts/planted_errors.sh; }
 long_fuzz() { bash scripts/fuzz.sh --seconds 3600; }
 
 stages=("$@")
-[ ${#stages[@]} -gt 0 ] || stages=(tests wheels flower kills sanitizers tidy inverses planted fuzz)
+[ ${#stages[@]} -gt 0 ] || stages=(tests formats wheels flower kills sanitizers tidy inverses planted fuzz)
 for stage in "${stages[@]}"; do
-  declare -F "long_$stage" >/dev/null || tsdp_fail "found the stage '$stage'" "give some of: tests wheels flower kills sanitizers tidy inverses planted fuzz"
+  declare -F "long_$stage" >/dev/null || tsdp_fail "found the stage '$stage'" "give some of: tests formats wheels flower kills sanitizers tidy inverses planted fuzz"
 done
 failed=()
 for stage in "${stages[@]}"; do

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -229,12 +230,52 @@ def given(forecaster: Forecaster, features: int) -> dict[str, np.ndarray]:
     return out
 
 
-@pytest.mark.parametrize("model, kind", [("simple_ff", "bounded"), ("deepar", "zeros"), ("itransformer", "told")])
+def verified(model: Path) -> tuple[bool, bool]:
+    found = tsdp.account("verify", model)
+    return found["agrees"], found["ties_weights"]
+
+
+def archive_of(file: Path, root: str, members: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(file, "w") as out:
+        for name, content in members.items():
+            out.writestr(f"{root}/{name}", content)
+    return file
+
+
+def test_what_is_no_archive_of_torch_export_is_read_as_a_model_or_refused(mixed: tsdp.Run, tmp_path: Path) -> None:
+    with zipfile.ZipFile(mixed.folder / "model.pt") as model:
+        genuine = {name.partition("/")[2]: model.read(name) for name in model.namelist()}
+    stripped = {name: content for name, content in genuine.items() if name != "extra/tsdp.safetensors"}
+    extras = {name: content for name, content in genuine.items() if name.startswith("extra/")}
+    mark = {"archive_format": b"pt2"}
+    assert verified(archive_of(tmp_path / "a.pt2", "a", {**mark, "extra/privacy.json": genuine["extra/privacy.json"]})) == (True, False)
+    # Weights of torch.export beside all of a model.pt's data: these are not the weights that the program runs.
+    assert verified(archive_of(tmp_path / "b.pt2", "b", {**mark, **extras, "data/weights/weight_0": b"others"})) == (True, False)
+    # torch.jit.load runs these; without the checksummed copy their weights may be any.
+    for number, members in enumerate((stripped, {**mark, **stripped}, mark)):
+        with pytest.raises(tsdp.DataError, match="has no extra/"):
+            tsdp.account("verify", archive_of(tmp_path / f"{number}.pt", "model", members))
+    # Programs that look for a zip archive's end find one behind other bytes, too.
+    (tmp_path / "c.pt").write_bytes(b"\x08\x0a" + (mixed.folder / "model.pt").read_bytes())
+    with pytest.raises(tsdp.DataError, match="neither a zip archive nor an ONNX model"):
+        tsdp.account("verify", tmp_path / "c.pt")
+
+
+def difference(found: np.ndarray, expected: np.ndarray) -> float:
+    """The largest, as a part of the largest value."""
+    return float(np.abs(found - expected).max() / np.abs(expected).max())
+
+
+# An export takes half a minute: all of them where TSDP_FORMATS=all asks for it (scripts/long.sh formats, which prints the differences).
+ALL = os.environ.get("TSDP_FORMATS") == "all"
+
+
+@pytest.mark.parametrize("model, kind", [(model, kind) for model in MODELS for kind in KINDS] if ALL else [("simple_ff", "bounded"), ("deepar", "zeros"), ("itransformer", "told")])
 def test_other_formats_forecast_the_same(model: str, kind: str, mixed: tsdp.Run, programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     onnx = pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
-    run = mixed if kind == "bounded" else trained(tmp_path / "run", model, kind)
+    run = mixed if (model, kind) == ("simple_ff", "bounded") else trained(tmp_path / "run", model, kind)
     monkeypatch.setenv("TSDP_PYTHON", sys.executable)
     monkeypatch.setenv("PYTHONPATH", str(Path(formats.__file__).parents[1]))
     archive = read_archive(str(run.folder / "model.pt"))
@@ -246,19 +287,25 @@ def test_other_formats_forecast_the_same(model: str, kind: str, mixed: tsdp.Run,
     expected = [part.numpy() for part in expected if part is not None]
 
     run_program("tsdp-export", [f"--run={run.folder}", f"--output={tmp_path / 'model.onnx'}"])
+    assert verified(run.folder / "model.pt") == (True, True)
     session = runtime.InferenceSession(tmp_path / "model.onnx")
     assert [one.name for one in session.get_inputs()] == list(inputs)
     carried = {one.key: one.value for one in onnx.load(tmp_path / "model.onnx").metadata_props}
     assert json.loads(carried["privacy.json"]) == archive.privacy
-    for found, wanted in zip(session.run(None, inputs), expected, strict=True):
+    assert verified(tmp_path / "model.onnx") == (True, False)
+    by_onnx = session.run(None, inputs)
+    for found, wanted in zip(by_onnx, expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
 
     run_program("tsdp-export", [f"--run={run.folder}", f"--output={tmp_path / 'model.anything'}", "--format=torch_export"])
     extra = {"privacy.json": ""}
     exported = torch.export.load(tmp_path / "model.anything", extra_files=extra).module()
     assert json.loads(extra["privacy.json"]) == archive.privacy
-    for found, wanted in zip(exported(*told.values()), expected, strict=True):
-        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
+    assert verified(tmp_path / "model.anything") == (True, False)
+    by_torch = [found.numpy() for found in exported(*told.values())]
+    for found, wanted in zip(by_torch, expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
+    print(f"| {model} | {kind} |", *(f"{max(map(difference, of, expected)):.0e} |" for of in (by_onnx, by_torch)))
 
 
 def test_other_words_are_no_format(mixed: tsdp.Run, tmp_path: Path) -> None:

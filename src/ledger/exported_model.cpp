@@ -1,12 +1,20 @@
 #include "tsdp/ledger/exported_model.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <set>
 #include <string_view>
+#include <utility>
 
+#include <unistd.h>
+
+#include "base/descriptor.h"
 #include "base/zip_file.h"
 #include "fields.h"
+#include "onnx_metadata.h"
 #include "tsdp/base/error.h"
+#include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
 #include "tsdp/base/text.h"
 #include "tsdp/ledger/ledger.h"
@@ -49,9 +57,11 @@ ExportedModel read_model_data(std::string_view bytes, const std::string& where, 
   return out;
 }
 
-ExportedModel read_exported_model(const std::filesystem::path& file, LedgerCheck check) {
-  const auto where = file.string();
-  const auto members = read_zip(file);
+namespace {
+
+using Members = std::map<std::string, std::string>;
+
+ExportedModel model_of(const Members& members, const std::string& where, LedgerCheck check) {
   const auto member = [&](const std::string& name) -> const std::string& {
     const auto found = members.find(name);
     if (found == members.end())
@@ -75,6 +85,58 @@ ExportedModel read_exported_model(const std::filesystem::path& file, LedgerCheck
                           "' than extra/tsdp.safetensors, which the statement is about; expected a model that "
                           "tsdp-export or tsdp-train wrote"));
   return out;
+}
+
+/// The ledger in an ONNX model.
+std::string_view ledger_in_onnx(std::string_view bytes, const std::string& where) {
+  const auto texts = onnx_texts(bytes, "privacy.json");
+  if (!texts || bytes.empty())
+    throw DataError(cat(where,
+                        ": is neither a zip archive nor an ONNX model; expected a model that tsdp-export or "
+                        "tsdp-train wrote"));
+  if (texts->size() != 1)
+    throw DataError(cat(where, ": found ", texts->empty() ? "no privacy.json" : "privacy.json twice",
+                        " among the metadata of this ONNX model; expected a model that tsdp-export wrote"));
+  return texts->front();
+}
+
+bool begins_with(const std::filesystem::path& file, std::string_view expected) {
+  const Descriptor opened(open_to_read(file));
+  std::string begin(expected.size(), '\0');
+  return ::read(opened.number(), begin.data(), begin.size()) == std::ssize(begin) && begin == expected;
+}
+
+/// Whether it is an archive of torch.export, and nothing that torch.jit.load would run.
+bool is_of_torch_export(const Members& members) {
+  const auto format = members.find("archive_format");
+  return format != members.end() && format->second == "pt2" && !members.contains("data.pkl") &&
+         !members.contains("constants.pkl");
+}
+
+}  // namespace
+
+ExportedModel read_exported_model(const std::filesystem::path& file, LedgerCheck check) {
+  return model_of(read_zip(file), file.string(), check);
+}
+
+CarriedLedger carried_ledger(const std::filesystem::path& file) {
+  constexpr std::string_view zip = "PK\x03\x04";  // no message of protocol buffers: its third byte is no field
+  constexpr std::uintmax_t largest_onnx = std::uintmax_t{1} << 31;  // of any message
+  const auto where = file.string();
+  if (begins_with(file, zip)) {
+    const auto members = read_zip(file);
+    if (!is_of_torch_export(members)) return {model_of(members, where, LedgerCheck::unverified).privacy, true};
+    const auto found = members.find("extra/privacy.json");
+    if (found == members.end())
+      throw DataError(cat(where, ": has no extra/privacy.json; expected a model that tsdp-export wrote"));
+    return {parse_json(found->second, cat(where, ": privacy.json"))};
+  }
+  if (std::filesystem::file_size(file) >= largest_onnx)
+    throw DataError(cat(where,
+                        ": is neither a zip archive nor small enough for an ONNX model; expected a model that "
+                        "tsdp-export or tsdp-train wrote"));
+  const auto bytes = read_file(file);
+  return {parse_json(ledger_in_onnx(bytes, where), cat(where, ": privacy.json"))};
 }
 
 std::vector<std::string> covariates_of(const nlohmann::ordered_json& about, const std::string& where) {

@@ -40,6 +40,17 @@ enum class LedgerCheck {
 [[nodiscard]] ExportedModel read_exported_model(const std::filesystem::path& file,
                                                 LedgerCheck check = LedgerCheck::verified);
 
+/// The ledger in a model.
+struct CarriedLedger {
+  nlohmann::ordered_json privacy;
+  bool ties_weights = false;  ///< whether the file's weights are under one checksum with it: those of a model.pt
+};
+/// Reads the ledger that a model carries in any format of tsdp-export. The first bytes tell a zip archive from ONNX. An
+/// archive is one of torch.export if it says so and holds nothing for torch.jit.load; any other is a model.pt, and must
+/// be as read_exported_model wants it. The ledger need not agree with its terms. Throws DataError that names the file
+/// and what is wrong.
+[[nodiscard]] CarriedLedger carried_ledger(const std::filesystem::path& file);
+
 /// Reads the same from the bytes of tsdp.safetensors alone, without an archive around them. Error messages begin with
 /// `where`.
 [[nodiscard]] ExportedModel read_model_data(std::string_view bytes, const std::string& where,
