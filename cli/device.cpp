@@ -30,6 +30,12 @@ int usual_threads() {
 
 }  // namespace
 
+void add_threads_option(CLI::App& app, int& threads) {
+  app.add_option("--threads", threads, "CPU threads; 0: all cores, or as many as OMP_NUM_THREADS says")
+      ->check(CLI::Range(0, most_threads))
+      ->capture_default_str();
+}
+
 at::Device device_of(const std::string& text) {
   const bool has_gpu = torch::cuda::is_available();
   if (text == "auto") return has_gpu ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);

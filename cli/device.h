@@ -4,11 +4,15 @@
 #include <string>
 
 #include <ATen/Device.h>
+#include <CLI/CLI.hpp>
 
 namespace tsdp::cli {
 
 /// The most that --threads takes.
 inline constexpr int most_threads = 4096;
+
+/// Adds --threads, of a program that always begins anew.
+void add_threads_option(CLI::App& app, int& threads);
 
 /// "auto" (a GPU if there is one), "cpu", "cuda", "cuda:i". Throws UsageError.
 [[nodiscard]] at::Device device_of(const std::string& text);

@@ -78,9 +78,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option(
       "--theorem", o.theorem,
       "Row of the theorem table to hold against it, for instance tsdp.1 (default: the one that training rests on)");
-  app.add_option("--threads", o.threads, "CPU threads; 0: all cores, or as many as OMP_NUM_THREADS says")
-      ->check(CLI::Range(0, 4096))
-      ->capture_default_str();
+  tsdp::cli::add_threads_option(app, o.threads);
 }
 
 tsdp::audit::AuditOptions audit_options_of(const Options& o) {

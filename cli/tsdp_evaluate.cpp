@@ -97,9 +97,7 @@ void add_options(CLI::App& app, Options& o) {
       ->allow_extra_args(false);
   add_inference_options(app, o.inference, "Makes the noise of --private repeatable: then not for release");
   app.add_option("--device", o.device_name, "auto, cpu, cuda or cuda:i")->capture_default_str();
-  app.add_option("--threads", o.threads, "CPU threads; 0: all cores, or as many as OMP_NUM_THREADS says")
-      ->check(CLI::Range(0, 4096))
-      ->capture_default_str();
+  add_threads_option(app, o.threads);
   app.add_flag(
       "--trust", o.trust,
       "Run the code inside --model, which can do whatever you may; without it the model is built from its data");

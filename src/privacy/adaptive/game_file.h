@@ -22,8 +22,8 @@ namespace tsdp::privacy {
 /// out.
 [[nodiscard]] std::shared_ptr<const GameProfiles> read_game(double q, double sigma);
 
-/// Keeps `profiles` for later, replacing what is there. Does nothing if that cannot be done. Of more
-/// than 256 MiB the oldest are removed.
+/// Keeps `profiles` for later, replacing what is there. Does nothing if that cannot be done. Of more than
+/// 256 MiB the oldest are removed.
 void keep_game(double q, double sigma, const GameProfiles& profiles);
 
 }  // namespace tsdp::privacy
