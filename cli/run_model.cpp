@@ -32,8 +32,23 @@ exporting::ModelMetadata metadata_of(const Config& config, const models::Forecas
     about["time_features"] =
         data::window_feature_names(data::Frequency::parse(config.dataset.frequency), config.dataset.covariate_columns);
   if (!config.dataset.covariate_columns.empty()) about["covariates"] = config.dataset.covariate_columns;
+  if (model.variables() > 1) about["variables"] = config.dataset.value_columns;
   about["parameters"] = model.network().parameters().count();
   return {std::move(about), ledger};
+}
+
+void require_variables(const exporting::ModelMetadata& metadata, const data::Dataset& dataset) {
+  std::vector<std::string> expected;
+  if (const auto found = metadata.model.find("variables"); found != metadata.model.end() && found->is_array())
+    for (const auto& name : *found) expected.push_back(name.is_string() ? name.get<std::string>() : std::string());
+  if (expected.empty() || expected == dataset.variables) return;
+  throw UsageError(
+      cat(dataset.name, ": found ",
+          dataset.variables.empty() ? std::string("series of one variable")
+                                    : cat("the variables ", join(dataset.variables, ", ")),
+          "; the model forecasts ", join(expected, ", "),
+          " together: expected these columns of values, in this order (dataset.columns.value, or --columns "
+          "value=NAME for each)"));
 }
 
 nlohmann::ordered_json epsilon_covers(const nlohmann::ordered_json& ledger) {

@@ -72,8 +72,11 @@ Json plan_json(const Config& config, const training::Trainer& trainer, models::F
   const auto& lengths = method.scheme().parameters().lengths;
   out["sequences"] = method.scheme().sequences();
   if (lengths.has_owners()) out["owned_series"] = lengths.count();
-  out["windows_per_step"] = static_cast<double>(method.scheme().expected_windows());
-  if (const auto most = method.scheme().most_windows()) out["most_windows_per_step"] = *most;
+  if (lengths.variables() > 1) out["variables"] = lengths.variables();
+  // A window of all variables counts once.
+  const auto variables = lengths.variables();
+  out["windows_per_step"] = static_cast<double>(method.scheme().expected_windows() / variables);
+  if (const auto most = method.scheme().most_windows()) out["most_windows_per_step"] = *most / variables;
   out["model"] = model.name();
   out["parameters"] = model.parameters().count();
   out["trained_parameters"] = model.parameters().trained_count();
@@ -123,9 +126,11 @@ std::string plan_text(const Json& p) {
       p["steps_per_epoch"].get<std::uint64_t>(), "), ends by ", p["ends_by"].get<std::string>(), "; ",
       p.contains("owned_series")
           ? cat(p["owned_series"].get<std::int64_t>(), " series of ", p["sequences"].get<std::int64_t>(), " owners, ")
-          : cat(p["sequences"].get<std::int64_t>(), " series, "),
-      p["windows_per_step"].get<double>(), " windows a step; ", p["model"].get<std::string>(), " with ",
-      p["parameters"].get<std::int64_t>(), " parameters, ",
+          : cat(p["sequences"].get<std::int64_t>(), " series",
+                p.contains("variables") ? cat(" of ", p["variables"].get<std::int64_t>(), " variables") : std::string(),
+                ", "),
+      p["windows_per_step"].get<double>(), p.contains("variables") ? " windows of all variables" : " windows",
+      " a step; ", p["model"].get<std::string>(), " with ", p["parameters"].get<std::int64_t>(), " parameters, ",
       p["trained_parameters"] == p["parameters"]
           ? std::string()
           : cat(p["trained_parameters"].get<std::int64_t>(), " of them trained, "),

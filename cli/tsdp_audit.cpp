@@ -4,6 +4,7 @@
 #include "audit/membership.h"
 #include "audit/trainer_audit.h"
 #include "base/log.h"
+#include "data/oddities.h"
 #include "device.h"
 #include "program.h"
 #include "settings/setup.h"
@@ -165,6 +166,7 @@ int audit(const Options& o) {
     throw tsdp::UsageError(cat(config_file.string(), ": training.trainable: found mixture with --mode ", o.mode,
                                ", which is not implemented for it; expected --mode canary, or all or head"));
   const auto data = tsdp::data::prepare_data(config, config_file);
+  tsdp::data::require_one_variable(data.dataset, "tsdp-audit");
   try {
     return of_model ? attack_membership(o, config_file, data) : attack_trainer(o, config_file, data);
   } catch (const tsdp::audit::Stopped&) {

@@ -252,6 +252,7 @@ int evaluate(const Options& o) {
   if (privacy) evaluation::require_public_covariates(asked.dataset.protects_covariates, metadata.privacy);
   asked.dataset.covariate_columns = covariates_for(o, metadata.model, asked, config_file.string());
   auto data = data::prepare_data(std::move(asked), config_file, privacy.has_value());
+  require_variables(metadata, data.dataset);
   const auto& config = data.config;
   if (const auto trained_on = metadata.model.value("frequency", config.dataset.frequency);
       data::Frequency::parse(trained_on) != data::Frequency::parse(config.dataset.frequency))

@@ -92,7 +92,7 @@ void name_files_for_run(tsdp::Config& config, std::int64_t first_file, const std
 
 /// Warns if the series are fewer or shorter than the settings assume.
 void warn_of_sizes(const tsdp::Config& config, const tsdp::privacy::SubsamplingScheme& scheme) {
-  if (const auto windows = scheme.expected_windows();
+  if (const auto windows = scheme.expected_windows() / scheme.variables();
       config.privacy.relation != tsdp::privacy::Relation::series && windows < *config.sampling.batch_size)
     tsdp::log::warning(cat("sampling.batch_size: found ", *config.sampling.batch_size,
                            ", by which every step is divided; the ", scheme.sequences(), " series give ", windows,

@@ -52,9 +52,11 @@ struct ModelOptions {
   /// If defined, the flat buffer that the parameters are views of: replicas of a model share it.
   at::Tensor parameter_values = {};
   std::int64_t covariates = 0;  ///< K of the time features, which the head of a model that reads no others is told of
+  std::int64_t variables = 1;  ///< V of each series, for models that forecast them together
 };
 
-/// A batch of windows, P = `Forecaster::past_length()`. Unobserved values are 0.
+/// A batch of windows, P = `Forecaster::past_length()`. Unobserved values are 0. Where series have V variables, each V
+/// rows in a row are those of one series at the same steps.
 struct WindowBatch {
   at::Tensor past_target;  ///< (B, P)
   at::Tensor past_observed;  ///< (B, P), 1 or 0
@@ -67,7 +69,8 @@ struct WindowBatch {
   [[nodiscard]] WindowBatch rows(std::int64_t begin, std::int64_t count) const;
 };
 
-/// Nothing in `losses` or `distribution` couples two windows of a batch.
+/// Nothing in `losses` or `distribution` couples two windows of a batch, but those of the `variables()` variables of
+/// one series, which are in one record.
 class Forecaster {
  public:
   virtual ~Forecaster() = default;
@@ -80,6 +83,8 @@ class Forecaster {
   [[nodiscard]] virtual bool reads_time_features() const { return options_.covariates > 0; }
   /// Whether forecasts are sample paths (each step depends on the draw before), not a distribution known at each step.
   [[nodiscard]] virtual bool samples_paths() const { return false; }
+  /// How many variables of a series are forecast together: rows of a batch that read each other.
+  [[nodiscard]] std::int64_t variables() const { return options_.variables; }
   /// The longest season that it sees as a whole; for a prior.
   [[nodiscard]] virtual std::int64_t longest_season() const { return options_.context_length; }
   [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }

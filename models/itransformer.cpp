@@ -43,14 +43,21 @@ ITransformer::ITransformer(const ModelOptions& options, const at::TensorOptions&
   for (std::size_t l = 0; l < places.size(); ++l) {
     const auto& p = places[l];
     auto& e = encoders_[l];
-    // Rows 2d … 3d − 1 of the stacked projections are the value's.
-    const auto value_rows = [&](const at::Tensor& stacked) {
-      return stacked.defined() ? stacked.narrow(0, 2 * width(), width()) : stacked;
+    // Rows 0 … d − 1 of the stacked weights are the query's, then come the key's, then the value's.
+    const auto part = [&](std::int64_t place) {
+      const auto rows = [&](const at::Tensor& stacked) {
+        return stacked.defined() ? stacked.narrow(0, place * width(), width()) : stacked;
+      };
+      auto out = std::make_unique<dp::Linear>(rows(parameters_.value(p.in)), rows(parameters_.value(p.in + 1)),
+                                              rows(parameters_.gradient(p.in)), rows(parameters_.gradient(p.in + 1)));
+      layer_list_.push_back(out.get());
+      return out;
     };
-    e.value = std::make_unique<dp::Linear>(value_rows(parameters_.value(p.in)), value_rows(parameters_.value(p.in + 1)),
-                                           value_rows(parameters_.gradient(p.in)),
-                                           value_rows(parameters_.gradient(p.in + 1)));
-    layer_list_.push_back(e.value.get());
+    if (variables() > 1) {
+      e.query = part(0);
+      e.key = part(1);
+    }
+    e.value = part(2);
     e.out = linear(p.out);
     e.up = linear(p.up);
     e.down = linear(p.down);
@@ -92,7 +99,10 @@ Forecaster::Hidden ITransformer::forward(const WindowBatch& batch) {
       at::cat({own.input, at::zeros_like(scale), own.naive.defined() ? at::zeros_like(scale) : scale.log()}, 1);
   auto x = tape_.apply(*embedding_, tape_.constant(token));
   for (auto& e : encoders_) {
-    x = tape_.apply(*e.first_norm, tape_.add(x, tape_.apply(*e.out, tape_.apply(*e.value, x))));
+    auto attended = tape_.apply(*e.value, x);
+    if (variables() > 1)
+      attended = tape_.attention(tape_.apply(*e.query, x), tape_.apply(*e.key, x), attended, variables(), heads);
+    x = tape_.apply(*e.first_norm, tape_.add(x, tape_.apply(*e.out, attended)));
     x = tape_.apply(*e.second_norm, tape_.add(x, tape_.apply(*e.down, tape_.relu(tape_.apply(*e.up, x)))));
   }
   const auto steps = tape_.apply(*projection_, tape_.apply(*norm_, x));
@@ -105,7 +115,8 @@ Forecaster::Scored ITransformer::scored(const WindowBatch& batch) const {
 
 std::int64_t ITransformer::bytes_per_window() const {
   return 2 * 4 *
-         (options_.context_length + 2 + 2 * (2 * feed_forward() + 8 * width()) +
+         (options_.context_length + 2 +
+          2 * (2 * feed_forward() + 8 * width() + (variables() > 1 ? 8 * width() + 4 * heads * variables() : 0)) +
           (head_inputs(step_width()) + 3) * options_.prediction_length);
 }
 
@@ -113,8 +124,12 @@ std::string ITransformer::script() const {
   std::string body;
   for (const std::string l : {"0", "1"}) {
     const auto p = "self.encoder_layers_" + l + "_";
-    body += "    value = torch.linear(x, " + p + "self_attn_in_proj_weight[2 * d:], " + p +
-            "self_attn_in_proj_bias[2 * d:])\n";
+    if (variables() == 1)
+      body += "    value = torch.linear(x, " + p + "self_attn_in_proj_weight[2 * d:], " + p +
+              "self_attn_in_proj_bias[2 * d:])\n";
+    else
+      body += "    value = self.attention(torch.linear(x, " + p + "self_attn_in_proj_weight, " + p +
+              "self_attn_in_proj_bias))\n";
     body += "    x = x + torch.linear(value, " + p + "self_attn_out_proj_weight, " + p + "self_attn_out_proj_bias)\n";
     body += "    x = torch.layer_norm(x, [d], " + p + "norm1_weight, " + p + "norm1_bias)\n";
     body += "    up = torch.relu(torch.linear(x, " + p + "linear1_weight, " + p + "linear1_bias))\n";
@@ -122,7 +137,19 @@ std::string ITransformer::script() const {
     body += "    x = torch.layer_norm(x, [d], " + p + "norm2_weight, " + p + "norm2_bias)\n";
   }
   const bool alone = options_.prior.kind == PriorKind::none;
-  return std::string(mean_scale_script()) + script_methods() + R"(
+  std::string attention;
+  if (variables() > 1)
+    attention = cat(R"(
+def attention(self, stacked: Tensor) -> Tensor:
+    # (B, 3 D): query, key and value. The variables of a series attend to each other.
+    d = stacked.size(1) // 3
+    parts = stacked.reshape(-1, )",
+                    variables(), ", 3, ", heads, ", d // ", heads, R"().permute(2, 0, 3, 1, 4)
+    weights = torch.softmax(torch.matmul(parts[0], parts[1].transpose(2, 3)) / )",
+                    exact(std::sqrt(static_cast<double>(step_width()))), R"(, -1)
+    return torch.matmul(weights, parts[2]).transpose(1, 2).reshape(-1, d)
+)");
+  return std::string(mean_scale_script()) + script_methods() + attention + R"(
 def distribution(self, past_target: Tensor, past_observed: Tensor, time_features: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
 )" + script_frame("self.mean_scale(past_target, past_observed)") +
          "    token = torch.cat([scaled, torch.zeros_like(affine_scale), torch." + (alone ? "log" : "zeros_like") +

@@ -1,4 +1,4 @@
-// iTransformer of GluonTS 0.15.1 on univariate series: d = 32, 4 heads, feed-forward 128, 2 layers, ReLU, no dropout.
+// iTransformer of GluonTS 0.15.1: d = 32, 4 heads, feed-forward 128, 2 layers, ReLU, no dropout.
 #pragma once
 
 #include <array>
@@ -7,9 +7,10 @@
 
 namespace tsdp::models {
 
-/// Tokens are variates; a univariate window is one token [u_1 … u_C, 0, log a]. Over one token softmax is identically
-/// 1, so self-attention is its value and output projections, and the gradients of the query and key parameters are
-/// exactly 0 (they are parameters all the same: noise and weight decay act on them).
+/// Tokens are variables: the window of each is a token [u_1 … u_C, 0, log a], and the V of a series attend to each
+/// other. Over one token softmax is identically 1, so self-attention is its value and output projections, and the
+/// gradients of the query and key parameters are exactly 0 (they are parameters all the same: noise and weight decay
+/// act on them).
 class ITransformer final : public Forecaster {
  public:
   static constexpr std::int64_t standard_width = 32;
@@ -31,6 +32,7 @@ class ITransformer final : public Forecaster {
   [[nodiscard]] std::int64_t step_width() const { return width() / heads; }
 
   struct Encoder {
+    std::unique_ptr<dp::Linear> query, key;  // none for one variable
     std::unique_ptr<dp::Linear> value, out, up, down;
     std::unique_ptr<dp::LayerNorm> first_norm, second_norm;
   };

@@ -202,6 +202,7 @@ torch::jit::Module network_module(const Forecaster& model, bool sampled_forecast
   };
   number("context_length", options.context_length);
   number("prediction_length", options.prediction_length);
+  if (model.variables() > 1) number("variables", model.variables());
   number("time_feature_count", model.reads_time_features() ? options.time_features : 0);
   module.register_attribute("default_scale", c10::FloatType::get(), options.default_scale);
   const auto precision = model.parameters().values().scalar_type();

@@ -346,7 +346,19 @@ Covariates read_covariates(const std::filesystem::path& file, const Dataset& dat
                            const std::vector<std::string>& columns, const ColumnNames& stated, const std::string& key) {
   const auto item = place_of_names(file, stated);
   if (!item) return read_shared(file, dataset.frequency, columns, key);
-  return FileOfSeries(file, dataset, stated, *item, key).read(columns);
+  if (dataset.variables.empty()) return FileOfSeries(file, dataset, stated, *item, key).read(columns);
+  // The variables of a series have its covariates, under its own name.
+  const auto variables = dataset.variables.size();
+  Dataset whole{dataset.name, dataset.frequency, {}};
+  for (std::size_t s = 0; s < dataset.series.size(); s += variables) {
+    auto& id = whole.series.emplace_back(dataset.series[s]).id;
+    if (const auto end = cat("/", dataset.variables.front()); id.ends_with(end)) id.resize(id.size() - end.size());
+  }
+  auto out = FileOfSeries(file, whole, stated, *item, key).read(columns);
+  std::vector<std::size_t> each;
+  for (const auto table : out.table_of) each.insert(each.end(), variables, table);
+  out.table_of = std::move(each);
+  return out;
 }
 
 KnownSteps::KnownSteps(const Dataset& dataset, std::size_t series)

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,7 +26,16 @@ struct Row {
 
 struct Places {
   std::optional<std::size_t> item;  // none: there is one series
-  std::size_t time, value;
+  std::size_t time;
+  std::vector<std::size_t> values;  // of its variables
+
+  [[nodiscard]] std::vector<std::size_t> all() const {
+    std::vector<std::size_t> out;
+    if (item) out.push_back(*item);
+    out.push_back(time);
+    out.insert(out.end(), values.begin(), values.end());
+    return out;
+  }
 };
 
 CsvRows rows_of(TextFile& file, const FormNames& names) {
@@ -63,17 +73,24 @@ Places places_of(const TextFile& file, const CsvRows& rows, const ReadOptions& o
                            ", or its name by ", options.names.column(key)));
     return *place;
   };
-  const bool one_series = stated.item.empty() && !stated.value.empty();
+  const bool one_series = stated.item.empty() && !stated.values.empty();
   Places places{place_of(rows, Role::item, stated.item, "item", options.names),
                 needed(Role::time, stated.time, "time", "time stamps"),
-                needed(Role::value, stated.value, "value", "values")};
+                {}};
+  for (const auto& name : stated.values) places.values.push_back(needed(Role::value, name, "value", "values"));
+  if (stated.values.empty()) places.values = {needed(Role::value, "", "value", "values")};
   if (!places.item && !one_series) places.item = needed(Role::item, "", "item", "the series' names");
+  const auto used = places.all();
   std::vector<std::string> read, others;
-  for (const auto place : {places.item, std::optional(places.time), std::optional(places.value)})
-    if (place) read.push_back(rows.names()[*place]);
+  for (const auto place : used) read.push_back(rows.names()[place]);
+  if (places.values.size() > 1)
+    for (std::size_t i = 0; i < used.size(); ++i)
+      if (std::count(used.begin(), used.end(), used[i]) > 1)
+        rows.fail_header(cat(" where ", options.names.column("value"), " asks for ", in_quotes(read[i]),
+                             ", which is read as another column, too; expected different columns"));
   for (std::size_t i = rows.names().front().empty() ? 1 : rows.first(); i < rows.names().size();
        ++i)  // pandas' index is skipped silently
-    if (i != places.item && i != places.time && i != places.value && rows.names()[i] != stated.owner)
+    if (std::find(used.begin(), used.end(), i) == used.end() && rows.names()[i] != stated.owner)
       others.push_back(in_quotes(rows.names()[i]));
   if (!others.empty()) {
     const auto last = read.back();
@@ -185,8 +202,11 @@ Dataset read_csv_long(TextFile& file, const ReadOptions& options) {
   dataset.frequency = options.frequency;
   std::vector<std::vector<Row>> rows;  // of each series
   std::map<std::string, std::size_t, std::less<>> number_of;
-  std::string id = table.names()[places.value];
-  std::size_t number = 0;
+  const auto variables = places.values.size();
+  if (variables > 1)
+    for (const auto place : places.values) dataset.variables.push_back(to_utf8(table.names()[place]));
+  std::string id = table.names()[places.values.front()];
+  std::size_t number = 0;  // of the first variable of a series
   while (table.next()) {
     const auto& fields = table.fields();
     if (places.item && fields[*places.item].empty())
@@ -198,12 +218,17 @@ Dataset read_csv_long(TextFile& file, const ReadOptions& options) {
       number = known != number_of.end() ? known->second : rows.size();
       if (known == number_of.end()) {
         number_of.emplace(id, number);
-        rows.emplace_back();
-        dataset.series.emplace_back().id = to_utf8(id);
+        for (std::size_t v = 0; v < variables; ++v) {
+          rows.emplace_back();
+          dataset.series.emplace_back().id = variables == 1 ? to_utf8(id)
+                                             : places.item  ? cat(to_utf8(id), "/", dataset.variables[v])
+                                                            : dataset.variables[v];
+        }
       }
     }
-    rows[number].push_back({table.moment(places.time, fields[places.time], options.frequency), file.line(),
-                            table.value(places.value, fields[places.value])});
+    const auto moment = table.moment(places.time, fields[places.time], options.frequency);
+    for (std::size_t v = 0; v < variables; ++v)
+      rows[number + v].push_back({moment, file.line(), table.value(places.values[v], fields[places.values[v]])});
   }
   table.check_numbers();
   if (rows.empty())
@@ -219,12 +244,17 @@ Dataset read_csv_long(TextFile& file, const ReadOptions& options) {
   }
   check_stated_step(file, options, moments);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    auto& series = dataset.series[i];
-    fill(file, options, places.time, table.zone_hint(options.frequency), rows[i], moments[i], series);
-    if (!cut_missing_ends(series, options.frequency))
-      file.fail_line(rows[i].front().line, cat("found no value of series ", in_quotes(series.id),
+    fill(file, options, places.time, table.zone_hint(options.frequency), rows[i], moments[i], dataset.series[i]);
+    if ((i + 1) % variables != 0) continue;
+    const auto of_one = std::span(dataset.series).subspan(i + 1 - variables, variables);
+    const auto is_empty = [](const Series& series) {
+      return std::all_of(series.values.begin(), series.values.end(), [](float value) { return std::isnan(value); });
+    };
+    if (!cut_missing_ends(of_one, options.frequency))
+      file.fail_line(rows[i].front().line, cat("found no value of series ",
+                                               in_quotes(std::find_if(of_one.begin(), of_one.end(), is_empty)->id),
                                                "; expected at least one that is not missing"));
-    rows[i] = {};
+    for (std::size_t v = 0; v < variables; ++v) rows[i - v] = {};
   }
   return dataset;
 }

@@ -221,4 +221,10 @@ std::optional<std::int64_t> steps_between(Moment start, const Frequency& frequen
              : std::nullopt;
 }
 
+std::string counted_series(const Dataset& dataset) {
+  const auto count = static_cast<std::int64_t>(dataset.series.size()) / dataset.variable_count();
+  return cat(count, " series",
+             dataset.variables.empty() ? std::string() : cat(" of ", dataset.variable_count(), " variables"));
+}
+
 }  // namespace tsdp::data

@@ -107,7 +107,8 @@ Json description_json(const Dataset& dataset, const Description& d) {
   };
   Json out;
   out["name"] = detail::to_utf8(dataset.name);
-  out["series"] = dataset.series.size();
+  out["series"] = dataset.series.size();  // each variable of a series counts
+  if (!dataset.variables.empty()) out["variables"] = dataset.variables;
   out["frequency"] = dataset.frequency.text();
   out["first"] = moment_text(d.first);
   out["last"] = moment_text(d.last);
@@ -147,7 +148,7 @@ Json description_json(const Dataset& dataset, const Description& d) {
 
 std::string description_text(const Dataset& dataset, const Description& d) {
   const auto number = [](double value) { return rounded(value, 6); };
-  std::string out = cat(dataset.name, ": ", dataset.series.size(), " series, steps of ", dataset.frequency.text(),
+  std::string out = cat(dataset.name, ": ", counted_series(dataset), ", steps of ", dataset.frequency.text(),
                         "\n  time: ", moment_text(d.first), " to ", moment_text(d.last), "\n  length: ", d.shortest,
                         " to ", d.longest, ", median ", d.median_length, "\n  values: ", d.places - d.missing,
                         ", from ", number(static_cast<double>(d.least)), " to ",

@@ -56,18 +56,19 @@ ColumnNames parse_columns(const std::string& text, const std::string& name) {
   ColumnNames out;
   const auto refuse = [&](const std::string& part) {
     throw UsageError(cat(name, ": found '", part,
-                         "'; expected item=NAME, time=NAME and value=NAME, each at most once, between commas"));
+                         "'; expected item=NAME, time=NAME and value=NAME between commas, each at most once, but value "
+                         "for each variable that a series has"));
   };
   for (const auto& part : split(text, ',')) {
     const auto equals = part.find('=');
     const auto role = std::string(trimmed(part.substr(0, std::min(equals, part.size()))));
-    auto* const place = role == "item"    ? &out.item
-                        : role == "time"  ? &out.time
-                        : role == "value" ? &out.value
-                                          : nullptr;
-    if (equals == std::string::npos || place == nullptr || !place->empty()) refuse(part);
-    *place = trimmed(part.substr(equals + 1));
-    if (place->empty()) refuse(part);
+    auto* const place = role == "item" ? &out.item : role == "time" ? &out.time : nullptr;
+    const auto column = equals == std::string::npos ? std::string() : std::string(trimmed(part.substr(equals + 1)));
+    const bool is_new = role == "value" ? std::find(out.values.begin(), out.values.end(), column) == out.values.end()
+                                        : place != nullptr && place->empty();
+    if (column.empty() || !is_new) refuse(part);
+    if (place != nullptr) *place = column;
+    else out.values.push_back(column);
   }
   return out;
 }
@@ -81,7 +82,7 @@ ReadOptions read_options_of(const std::filesystem::path& file, const StatedForm&
   const auto& columns = options.columns;
   auto by_name = any_format ? format_of_file(file) : std::nullopt;
   // It is the long form that has a column of names or values.
-  if (by_name == Format::csv && (!columns.item.empty() || !columns.value.empty())) by_name = Format::csv_long;
+  if (by_name == Format::csv && (!columns.item.empty() || !columns.values.empty())) by_name = Format::csv_long;
   options.format = stated_format(file, any_format ? std::string() : stated.format, by_name, names.format);
   const bool is_csv = options.format == Format::csv || options.format == Format::csv_long;
   const auto only_csv = [&](const std::string& name, bool given, bool taken) {
@@ -89,7 +90,7 @@ ReadOptions read_options_of(const std::filesystem::path& file, const StatedForm&
       throw UsageError(cat(name, ": given for ", file.string(), " (", data::name(options.format),
                            "); expected with csv_long", name == names.columns ? "; with csv, time alone" : " and csv"));
   };
-  only_csv(names.columns, !columns.item.empty() || !columns.value.empty(), options.format == Format::csv_long);
+  only_csv(names.columns, !columns.item.empty() || !columns.values.empty(), options.format == Format::csv_long);
   only_csv(names.columns, !columns.time.empty(), is_csv);
   if (!stated.duplicates.empty()) options.duplicates = named<Duplicates>(stated.duplicates, names.duplicates);
   only_csv(names.duplicates, options.duplicates != Duplicates::error, is_csv);

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -54,11 +55,16 @@ void find_same_values(const Dataset& dataset, Oddities& found) {
     const int way = std::memcmp(a.values.data(), b.values.data(), common * sizeof(float));
     return way != 0 ? way < 0 : a.values.size() < b.values.size();
   });
-  found.compared = order.size();
+  std::set<std::int64_t> records;
+  for (const auto i : order) records.insert(dataset.record_of(i));
+  found.compared = records.size();
   auto& out = found.same_values;
-  for (std::size_t k = 1; k < order.size(); ++k)
-    if (begins(at(dataset, order[k - 1]), at(dataset, order[k])))
-      out.push_back({std::max(order[k - 1], order[k]), std::min(order[k - 1], order[k])});
+  std::optional<std::int64_t> before;  // the last one of another record
+  for (std::size_t k = 1; k < order.size(); ++k) {
+    if (dataset.record_of(order[k - 1]) != dataset.record_of(order[k])) before = order[k - 1];
+    if (before && begins(at(dataset, *before), at(dataset, order[k])))
+      out.push_back({std::max(*before, order[k]), std::min(*before, order[k])});
+  }
   std::sort(out.begin(), out.end(), [](const SeriesPair& a, const SeriesPair& b) { return a.series < b.series; });
 }
 
@@ -109,12 +115,15 @@ std::string guarantee_of(const Dataset& dataset) {
                 : "leave the copies out"));
 }
 
-/// Whether these copies are half or more of the series that can be told from others; or of half or more of the owners.
+/// Whether half or more of the records whose values can be told from others (series, with all of their variables; or
+/// owners, all of them) have such a copy.
 bool are_half(const Dataset& dataset, const Oddities& found, const std::vector<SeriesPair>& copies) {
-  if (dataset.owner.empty()) return 2 * copies.size() >= found.compared;
-  std::set<std::int64_t> owners;
-  for (const auto& pair : copies) owners.insert(dataset.owner[static_cast<std::size_t>(pair.series)]);
-  return 2 * owners.size() >= std::set<std::int64_t>(dataset.owner.begin(), dataset.owner.end()).size();
+  if (dataset.owner.empty() && dataset.variables.empty()) return 2 * copies.size() >= found.compared;
+  std::set<std::int64_t> with_copies;
+  for (const auto& pair : copies) with_copies.insert(dataset.record_of(pair.series));
+  return 2 * with_copies.size() >= (dataset.owner.empty()
+                                        ? found.compared
+                                        : std::set<std::int64_t>(dataset.owner.begin(), dataset.owner.end()).size());
 }
 
 /// The pairs that are not due to chance: those of varied series or, if half of the series or more are longer than
@@ -200,17 +209,18 @@ void require_magnitudes(const Dataset& dataset) {
   }
 }
 
+void require_one_variable(const Dataset& dataset, const std::string& what) {
+  if (!dataset.variables.empty())
+    throw UsageError(cat(dataset.name, ": found ", counted_series(dataset), ", which ", what,
+                         " is not implemented for; expected one column of values"));
+}
+
 void treat_copies(const Dataset& dataset, Copies copies) {
   auto found = oddities_of(dataset);
-  // An owner's series are one record, whatever they have in common.
-  if (!dataset.owner.empty()) {
-    const auto of_one_owner = [&](const SeriesPair& pair) {
-      return dataset.owner[static_cast<std::size_t>(pair.series)] ==
-             dataset.owner[static_cast<std::size_t>(pair.earlier)];
-    };
-    std::erase_if(found.alike_name, of_one_owner);
-    std::erase_if(found.same_values, of_one_owner);
-  }
+  // An owner's series, and the variables of one series, are one record, whatever they have in common.
+  std::erase_if(found.alike_name, [&](const SeriesPair& pair) {
+    return dataset.record_of(pair.series) == dataset.record_of(pair.earlier);
+  });
   if (copies != Copies::told) {
     if (!found.same_name.empty()) refuse_repeated(dataset, found.same_name);
     const auto certain = certain_copies(dataset, found);

@@ -24,7 +24,7 @@ struct SeriesPair {
 struct Oddities {
   std::vector<SeriesPair> same_name;
   std::vector<SeriesPair> alike_name;  ///< the same except for case and outer spaces
-  std::size_t compared = 0;  ///< series that same_values compares with each other
+  std::size_t compared = 0;  ///< series, or records of several, that same_values compares with each other
   std::vector<SeriesPair> same_values;  ///< one equals the other or its beginning, from the same start on; neither is
                                         ///< constant, nor shorter than 8 without four different values
   std::vector<std::int64_t> not_told_apart;  ///< a twentieth of the changes or more are lost in single precision
@@ -35,6 +35,9 @@ struct Oddities {
 
 /// Throws DataError that names a value of least_excessive or more.
 void require_magnitudes(const Dataset& dataset);
+
+/// Throws UsageError, which names what is not implemented for them, if series have several variables.
+void require_one_variable(const Dataset& dataset, const std::string& what);
 
 /// What happens if a series occurs in the data more than once.
 enum class Copies {

@@ -79,10 +79,9 @@ std::string proposed_configuration(const std::filesystem::path& file, const std:
   const auto least = least_length(*split);
   const auto short_ones = std::lower_bound(lengths.begin(), lengths.end(), least) - lengths.begin();
 
-  std::string out =
-      cat("# Proposed by tsdp-data describe from public facts alone: ", dataset.series.size(), " series of ",
-          lengths.front(), " to ", lengths.back(), " values in steps of ", dataset.frequency.text(),
-          ".\n# Change what you know better; docs/choosing.md says how the `auto` values are settled.\n");
+  std::string out = cat("# Proposed by tsdp-data describe from public facts alone: ", counted_series(dataset), " of ",
+                        lengths.front(), " to ", lengths.back(), " values in steps of ", dataset.frequency.text(),
+                        ".\n# Change what you know better; docs/choosing.md says how the `auto` values are settled.\n");
   out += cat("dataset:\n  path: ", quoted_yaml(path_for(file, folder).string()), "\n  format: ", name(read.format),
              "\n  frequency: ", dataset.frequency.text(), "\n");
   if (read.start) out += cat("  start: ", quoted_yaml(moment_text(*read.start)), "\n");
@@ -90,7 +89,11 @@ std::string proposed_configuration(const std::filesystem::path& file, const std:
   std::vector<std::string> named_columns;
   if (!columns.item.empty()) named_columns.push_back(cat("item: ", quoted_yaml(columns.item)));
   if (!columns.time.empty()) named_columns.push_back(cat("time: ", quoted_yaml(columns.time)));
-  if (!columns.value.empty()) named_columns.push_back(cat("value: ", quoted_yaml(columns.value)));
+  std::vector<std::string> values;
+  for (const auto& column : columns.values) values.push_back(quoted_yaml(column));
+  if (!values.empty())
+    named_columns.push_back(values.size() == 1 ? cat("value: ", values.front())
+                                               : cat("value: [", join(values, ", "), "]"));
   if (!named_columns.empty()) out += cat("  columns: {", join(named_columns, ", "), "}\n");
   if (read.duplicates != Duplicates::error) out += cat("  duplicates: ", tsdp::name(read.duplicates), "\n");
   if (read.gaps) out += cat("  gaps: ", tsdp::name(*read.gaps), "\n");
@@ -100,7 +103,9 @@ std::string proposed_configuration(const std::filesystem::path& file, const std:
              "\n  validation_length: ", split->validation_length, "\n");
   out += cat("model: {name: dlinear, context_length: auto, prior: auto, start: auto}\n",
              "sampling: {top_level: wor, bottom_level: wr, batch_size: auto}\n",
-             "# One value of one series is protected (relation event, w 1); docs/choosing.md says what else may be.\n",
+             dataset.variables.empty() ? "# One value of one series is protected"
+                                       : "# All values of one series at one step are protected",
+             " (relation event, w 1); docs/choosing.md says what else may be.\n",
              "privacy: {relation: event, w: 1, noise_multiplier: auto, clip_norm: 1.0e-4, target_epsilon: 1.0, delta: "
              "1.0e-7}\n",
              "optimizer: {learning_rate: auto}\ntraining: {max_epochs: auto}\n");

@@ -46,22 +46,33 @@ const char* parse_field(std::string_view field, double& value) {
 }
 
 bool cut_missing_ends(Series& series, const Frequency& frequency) {
-  auto& values = series.values;
+  return cut_missing_ends(std::span(&series, 1), frequency);
+}
+
+bool cut_missing_ends(std::span<Series> variables, const Frequency& frequency) {
   const auto observed = [](float value) { return !std::isnan(value); };
-  const auto first = std::find_if(values.begin(), values.end(), observed);
-  if (first == values.end()) return false;
-  const auto last = std::find_if(values.rbegin(), values.rend(), observed).base();
-  // It keeps its day of the month, whatever month is then the first.
-  if (is_of_months(frequency) && series.month_day == 0) series.month_day = month_day_of(series.start);
-  series.start = series.at(frequency, first - values.begin());
-  series.cut += static_cast<std::int64_t>(values.size());
-  if (auto& exact = series.exact; !exact.empty()) {
-    exact.erase(exact.begin() + (last - values.begin()), exact.end());
-    exact.erase(exact.begin(), exact.begin() + (first - values.begin()));
+  auto first = std::numeric_limits<std::ptrdiff_t>::max();
+  std::ptrdiff_t last = 0;
+  for (const auto& series : variables) {
+    const auto& values = series.values;
+    const auto own = std::find_if(values.begin(), values.end(), observed);
+    if (own == values.end()) return false;
+    first = std::min(first, own - values.begin());
+    last = std::max(last, std::find_if(values.rbegin(), values.rend(), observed).base() - values.begin());
   }
-  values.erase(last, values.end());
-  values.erase(values.begin(), first);
-  series.cut -= static_cast<std::int64_t>(values.size());
+  for (auto& series : variables) {
+    // It keeps its day of the month, whatever month is then the first.
+    if (is_of_months(frequency) && series.month_day == 0) series.month_day = month_day_of(series.start);
+    series.start = series.at(frequency, first);
+    series.cut += static_cast<std::int64_t>(series.values.size());
+    const auto cut = [&](auto& values) {
+      values.erase(values.begin() + last, values.end());
+      values.erase(values.begin(), values.begin() + first);
+    };
+    cut(series.values);
+    if (!series.exact.empty()) cut(series.exact);
+    series.cut -= static_cast<std::int64_t>(series.values.size());
+  }
   return true;
 }
 

@@ -66,6 +66,9 @@ std::size_t for_each_value(std::string_view text, Take&& take, Refuse&& refuse) 
 
 /// Cuts leading and trailing missing values and advances the start by as many steps. False if nothing is left.
 [[nodiscard]] bool cut_missing_ends(Series& series, const Frequency& frequency);
+/// The same of the variables of one series, which have the same steps: cuts what is missing in all of them. False if
+/// one of them has no value at all.
+[[nodiscard]] bool cut_missing_ends(std::span<Series> variables, const Frequency& frequency);
 
 /// Whether `a` is the beginning of `b`, missing values included.
 [[nodiscard]] bool begins(const Series& a, const Series& b);

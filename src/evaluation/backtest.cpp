@@ -22,7 +22,7 @@
 namespace tsdp::evaluation {
 namespace {
 
-constexpr std::size_t batch_rows = 256;
+constexpr std::int64_t batch_rows = 256;
 constexpr std::int64_t rows_of_a_part = 32;
 
 /// All levels that are forecast, in the order of Metrics.
@@ -67,7 +67,23 @@ ModelShape shape_of(const torch::jit::Module& model) {
     *bound = model.attr(name).toDouble();
   }
   if (!(out.lower_bound < out.upper_bound)) refuse("lower_bound", "a number below upper_bound");
+  if (model.hasattr("variables")) out.variables = number("variables", 1);
   return out;
+}
+
+void ModelShape::require_variables(const data::Dataset& dataset, std::span<const data::WindowIndex> indices) const {
+  if (variables == 1) return;
+  if (dataset.variable_count() != variables)
+    throw UsageError(cat(dataset.name, ": found ", data::counted_series(dataset), "; the model forecasts ", variables,
+                         " variables of each series together: expected as many columns of values "
+                         "(dataset.columns.value, or --columns value=NAME,value=NAME)"));
+  const auto of = static_cast<std::size_t>(variables);
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const auto& first = indices[i / of * of];
+    if (indices.size() % of != 0 || first.series % variables != 0 || indices[i].start != first.start ||
+        indices[i].series != first.series + static_cast<std::int64_t>(i % of))
+      throw Error(ExitCode::failure, "the variables of a series are to be forecast side by side");
+  }
 }
 
 namespace {
@@ -108,6 +124,8 @@ BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target,
   // Models that know the distribution at each step need no paths here.
   const auto paths = asked_paths.value_or(shape.from_samples ? sample_paths : 0);
   const auto rows = past_target.size(0);
+  if (rows % shape.variables != 0)
+    throw Error(ExitCode::failure, "the variables of a series are to be forecast side by side");
   const auto horizon = shape.prediction_length;
   auto uniform = at::empty({rows, paths, horizon, 2}, at::kFloat);
   for (auto* at = uniform.data_ptr<float>(); at != uniform.data_ptr<float>() + uniform.numel(); ++at)
@@ -116,7 +134,7 @@ BatchForecast forecast(torch::jit::Module& model, const at::Tensor& past_target,
   const auto on_device = uniform.to(device);
   // Windows do not depend on each other. Parts of one size, whatever the number of threads, which work on a part each:
   // thousands of small operations are not worth sharing out one by one.
-  const auto part_rows = device.is_cpu() ? rows_of_a_part : std::max<std::int64_t>(1, rows);
+  const auto part_rows = device.is_cpu() ? shape.rows(rows_of_a_part) : std::max<std::int64_t>(1, rows);
   std::vector<std::array<at::Tensor, 3>> parts(
       static_cast<std::size_t>(std::max<std::int64_t>(1, (rows + part_rows - 1) / part_rows)));
   const auto forecast_part = [&](std::int64_t part) {
@@ -320,8 +338,10 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
                                     ", not free: it was trained on data, which no statement of this model covers (",
                                     one->statement, ")"));
       }
-  for (std::size_t begin = 0; begin < ranges.size(); begin += batch_rows) {
-    const auto part = ranges.subspan(begin, std::min(batch_rows, ranges.size() - begin));
+  shape.require_variables(dataset, all);
+  const auto rows = static_cast<std::size_t>(shape.rows(batch_rows));
+  for (std::size_t begin = 0; begin < ranges.size(); begin += rows) {
+    const auto part = ranges.subspan(begin, std::min(rows, ranges.size() - begin));
     const auto indices = std::span<const data::WindowIndex>(all).subspan(begin, part.size());
     pasts.gather(indices, begin);
     const auto result =

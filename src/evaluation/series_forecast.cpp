@@ -23,9 +23,9 @@ std::vector<double> values_of(const double* from, std::size_t count) {
   return {from, from + count};
 }
 
-std::int64_t rows_at_a_time(std::int64_t paths, std::int64_t prediction_length) {
-  return std::clamp<std::int64_t>(batch_draws / std::max<std::int64_t>(1, 2 * paths * prediction_length), 1,
-                                  batch_rows);
+std::int64_t rows_at_a_time(const ModelShape& shape, std::int64_t paths) {
+  return shape.rows(std::clamp<std::int64_t>(
+      batch_draws / std::max<std::int64_t>(1, 2 * paths * shape.prediction_length), 1, batch_rows));
 }
 
 /// Shortest text that reads back as the same float, the type models compute in.
@@ -81,12 +81,13 @@ std::vector<SeriesForecast> forecast_series(torch::jit::Module& model, const dat
   const auto levels = request.levels.size();
   const auto asked = static_cast<std::size_t>(request.samples);
   const auto count = static_cast<std::int64_t>(dataset.series.size());
-  const auto rows = rows_at_a_time(paths, prediction_length);
+  const auto rows = rows_at_a_time(shape, paths);
   std::vector<SeriesForecast> out;
   for (std::int64_t begin = 0; begin < count; begin += rows) {
     std::vector<data::WindowIndex> indices;
     for (auto s = begin; s < std::min(count, begin + rows); ++s)
       indices.push_back({s, static_cast<std::int64_t>(dataset.series[static_cast<std::size_t>(s)].values.size())});
+    shape.require_variables(dataset, indices);
     pasts.gather(indices, static_cast<std::uint64_t>(begin));
     RandomStream draws(request.draws, "forecast", static_cast<std::uint64_t>(begin));
     const auto result =
@@ -111,8 +112,8 @@ std::vector<SeriesForecast> forecast_series(torch::jit::Module& model, const dat
 std::vector<std::vector<float>> window_forecasts(torch::jit::Module& model, const data::Dataset& dataset,
                                                  std::span<const data::WindowIndex> indices, const at::Device& device) {
   const auto shape = shape_of(model);
-  const auto rows =
-      static_cast<std::size_t>(rows_at_a_time(shape.from_samples ? sample_paths : 0, shape.prediction_length));
+  const auto rows = static_cast<std::size_t>(rows_at_a_time(shape, shape.from_samples ? sample_paths : 0));
+  shape.require_variables(dataset, indices);
   PastSource pasts(dataset, shape.past_length, 1, nullptr);
   const KnownFeatures features(model, dataset);
   const auto horizon = static_cast<std::size_t>(shape.prediction_length);

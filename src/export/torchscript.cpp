@@ -18,6 +18,7 @@
 #include "tsdp/base/json.h"
 #include "tsdp/base/tensor_file.h"
 #include "tsdp/base/text.h"
+#include "tsdp/data/readers.h"
 #include "tsdp/ledger/exported_model.h"
 
 namespace tsdp::exporting {
@@ -171,6 +172,7 @@ Json sizes_of(const models::ModelOptions& options) {
               {"prior", name(options.prior.kind)},
               {"season", options.prior.season}};
   if (options.covariates > 0) out["covariates"] = options.covariates;
+  if (options.variables > 1) out["variables"] = options.variables;
   return out;
 }
 
@@ -214,6 +216,8 @@ models::ModelOptions options_of(const Sizes& sizes) {
   options.lags = sizes.list("lags");
   options.time_features = sizes.number("time_features", 0, 1000);
   if (sizes.has("covariates")) options.covariates = sizes.number("covariates", 0, options.time_features);
+  if (sizes.has("variables"))
+    options.variables = sizes.number("variables", 1, static_cast<std::int64_t>(data::most_variables));
   options.default_scale = sizes.real("default_scale");
   options.width_factor = sizes.number("width_factor", 1, 1024);
   options.width = sizes.has("width") ? sizes.number("width", 0, 65536) : 0;  // older models have none

@@ -40,6 +40,22 @@ void require_stated_networks(const ExportedModel& model, const std::string& wher
                       "; expected a model as tsdp-export or tsdp-train wrote it"));
 }
 
+/// The ledger must state as many variables as the model forecasts together.
+void require_stated_variables(const ExportedModel& model, const std::string& where) {
+  using Json = nlohmann::ordered_json;
+  const auto number_at = [](const Json& document, const char* name) {
+    const Json::json_pointer place(name);
+    return document.contains(place) ? document[place] : Json(1);
+  };
+  const auto joined = number_at(model.model, "/sizes/variables");
+  const auto names = model.model.contains("variables") ? Json(model.model["variables"].size()) : Json(1);
+  const auto stated = number_at(model.privacy, "/mechanism/variables");
+  if (joined == names && (joined == Json(1) || joined == stated)) return;
+  throw DataError(cat(where, ": privacy.json: mechanism.variables: found ", stated.dump(), "; the model forecasts ",
+                      joined.dump(), " together and names ", names.dump(),
+                      "; expected a model as tsdp-export or tsdp-train wrote it"));
+}
+
 }  // namespace
 
 ExportedModel read_model_data(std::string_view bytes, const std::string& where, LedgerCheck check) {
@@ -50,6 +66,7 @@ ExportedModel read_model_data(std::string_view bytes, const std::string& where, 
   out.model = parse_json(out.data.text("model.json", where), cat(where, ": model.json"));
   out.privacy = parse_json(out.data.text("privacy.json", where), cat(where, ": privacy.json"));
   require_stated_networks(out, where);
+  require_stated_variables(out, where);
   if (check == LedgerCheck::verified)
     if (const auto found = verify(out.privacy, cat(where, ": privacy.json")); !found.agrees())
       throw DataError(cat(where, ": privacy.json: ", found.differences.front()));

@@ -29,9 +29,17 @@ constexpr const char* no_data_of_its_own =
 std::string relation_text(const privacy::PrivacyUnit& unit, Edition edition) {
   if (!unit.owners.empty())
     return "two data sets are neighbours if they differ in whether all series of one owner are in the data";
+  const auto all_variables = unit.variables > 1 ? cat("all ", unit.variables, " variables") : std::string();
   if (unit.relation == privacy::Relation::series)
-    return "two data sets are neighbours if they differ in whether one whole series is in the data";
+    return cat("two data sets are neighbours if they differ in whether one whole series",
+               all_variables.empty() ? "" : ", with ", all_variables, all_variables.empty() ? "" : ",",
+               " is in the data");
   std::string text = "two data sets are neighbours if they differ in one series, in ";
+  if (!all_variables.empty())
+    return cat(text, "the values of ", all_variables, " ",
+               unit.w == 1                                ? std::string("at one step")
+               : unit.relation == privacy::Relation::user ? cat("in at most ", unit.w, " steps anywhere")
+                                                          : cat("within ", unit.w, " consecutive steps"));
   text += unit.w == 1                                ? std::string("one value")
           : unit.relation == privacy::Relation::user ? cat("at most ", unit.w, " values anywhere")
           : edition == Edition::second               ? cat("at most ", unit.w, " consecutive values")
@@ -174,6 +182,7 @@ Json terms_as(const TrainingMethod& method, Edition edition) {
       {"forecast_noise", p.forecast_noise},
   };
   if (p.lengths.has_owners()) out["num_series"] = p.lengths.count();
+  if (p.lengths.variables() > 1) out["variables"] = p.lengths.variables();
   // For batches of windows there is nothing more to say, as before.
   if (p.record == privacy::Record::series || p.reshuffle != privacy::Reshuffle::every_epoch) {
     out["record"] = name(p.record);

@@ -83,7 +83,8 @@ privacy::SubsamplingScheme read_scheme(const Fields& m, const std::string& group
     if (m.has("largest_batch")) p.largest_batch = m.length("largest_batch");
   }
   try {
-    p.lengths = privacy::SeriesLengths::between(series, shortest, longest, owners, grouping);
+    p.lengths = privacy::SeriesLengths::between(series, shortest, longest, owners, grouping)
+                    .of_variables(m.has("variables") ? m.length("variables") : 1);
     return privacy::SubsamplingScheme(std::move(p));
   } catch (const Error& error) { throw DataError(cat(where, ": mechanism: ", error.what())); }
 }

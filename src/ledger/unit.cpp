@@ -31,6 +31,11 @@ bool places_contain(const PrivacyUnit& outer, const PrivacyUnit& inner) {
 }  // namespace
 
 std::string unit_text(const PrivacyUnit& unit) {
+  if (unit.variables > 1) {
+    auto of_one = unit;
+    of_one.variables = 1;
+    return cat(unit_text(of_one), ", of ", unit.variables, " variables at every step");
+  }
   if (!unit.owners.empty())
     return cat("series: all series of one owner, present or absent, grouped as ", unit.owners.substr(0, 8));
   if (unit.relation == Relation::series) return "series: one whole series, present or absent";
@@ -39,6 +44,8 @@ std::string unit_text(const PrivacyUnit& unit) {
 }
 
 bool contains(const PrivacyUnit& outer, const PrivacyUnit& inner) {
+  // Whether the values of one are among those of the other, nothing here tells.
+  if (outer.variables != inner.variables) return false;
   const bool sizes = !outer.v || (inner.v && *inner.v <= *outer.v);
   return sizes && places_contain(outer, inner);
 }
@@ -55,6 +62,7 @@ Json unit_json(const PrivacyUnit& unit) {
               {"w", unit.w},
               {"v", unit.v ? Json(*unit.v) : Json(nullptr)}};
   if (!unit.owners.empty()) out["owners_sha256"] = unit.owners;
+  if (unit.variables > 1) out["variables"] = unit.variables;
   return out;
 }
 
@@ -67,6 +75,7 @@ PrivacyUnit read_unit(const Fields& fields) {
     out.relation = fields.one_of<Relation>("kind");
   }
   out.w = fields.length("w");
+  if (fields.has("variables")) out.variables = fields.length("variables");
   if (!fields.at("v").is_null()) out.v = fields.number("v", std::numeric_limits<double>::denorm_min(), 1e300);
   return out;
 }

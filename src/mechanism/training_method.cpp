@@ -34,6 +34,9 @@ privacy::AppliedTheorem covering_theorem(const privacy::PrivacyUnit& unit, const
   auto out = privacy::apply_theorem(scheme, unit, noise, theorem);
   if (composition == privacy::StepComposition::adaptive)
     out = privacy::composed_adaptively(std::move(out), privacy::AdaptiveCurve::longest_block);
+  if (choice_epsilon != 0.0 && unit.variables > 1)
+    throw PrivacyError(cat("private choice: found epsilon ", choice_epsilon, " with series of ", unit.variables,
+                           " variables; it is proven for one"));
   if (choice_epsilon != 0.0) out = followed_by_choice(std::move(out), unit.relation, choice_epsilon);
   return out;
 }

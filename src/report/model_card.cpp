@@ -75,6 +75,8 @@ std::string what_it_is(const Json& model, mechanism::StartOrigin origin) {
   const double upper = number_in(sizes, "upper_bound");
   if (std::isfinite(lower)) out += cat("- No forecast is below ", lower, ".\n");
   if (std::isfinite(upper)) out += cat("- No forecast is above ", upper, ".\n");
+  if (const auto together = texts_in(model, "variables"); !together.empty())
+    out += cat("- It forecasts ", join(together, ", "), " of each series together, and needs all of them.\n");
   if (const auto needed = texts_in(model, "covariates"); !needed.empty())
     out += cat("- It needs the covariates ", join(needed, ", "), " of past and coming steps.\n");
   return out;
@@ -87,8 +89,10 @@ std::string training_data(const Json& ledger, const Json& model, mechanism::Star
   const bool synthetic = !part(ledger, "synthetic_data").is_null();
   const bool owned = data.contains("num_series");
   auto out = cat(count_in(data, owned ? "num_series" : "num_sequences"), synthetic ? " synthetic" : "", " series ",
-                 owned ? cat("of ", count_in(data, "num_sequences"), " owners, each ") : std::string(), "of ",
-                 shortest == longest ? cat(shortest) : cat(shortest, " to ", longest), " values in steps of ",
+                 owned                        ? cat("of ", count_in(data, "num_sequences"), " owners, each ")
+                 : data.contains("variables") ? cat("of ", count_in(data, "variables"), " variables, each ")
+                                              : std::string(),
+                 "of ", shortest == longest ? cat(shortest) : cat(shortest, " to ", longest), " values in steps of ",
                  text_in(model, "frequency"),
                  synthetic ? "."
                  : owned   ? "; their number and lengths, and which have the same owner, are public."

@@ -33,8 +33,17 @@ std::string protected_unit(const Json& ledger) {
   const double v = number_in(relation, "v");
   const auto count = std::isfinite(w) ? cat(static_cast<long long>(w)) : std::string("some");
   const auto kind = text_in(relation, "kind");
+  const double variables = number_in(relation, "variables");
+  const auto all = variables > 1.0 ? cat("all ", static_cast<long long>(variables), " variables") : std::string();
   if (kind == "owner") return "all series of any one owner, there or not";
-  if (kind == "series") return "any one whole series, there or not";
+  if (kind == "series")
+    return cat("any one whole series", all.empty() ? "" : cat(", with ", all, ","), all.empty() ? "," : "",
+               " there or not");
+  if (!all.empty())
+    return cat("the values of ", all, " of any one series ",
+               w == 1.0          ? std::string("at any single step")
+               : kind == "event" ? cat("within any ", count, " steps in a row")
+                                 : cat("at any ", count, " steps, wherever they are"));
   std::string text = w == 1.0          ? std::string("any single value of any one series")
                      : kind == "event" ? cat("the values within any ", count, " steps in a row of any one series")
                                        : cat("any ", count, " values of any one series, wherever they are");

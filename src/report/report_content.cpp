@@ -139,10 +139,15 @@ std::vector<ReportForecast> forecasts_of(const ReportSources& s, const std::vect
   if (chosen.empty()) return out;
   const auto past_length = s.module.attr("past_length").toInt();
   const auto horizon = s.module.attr("prediction_length").toInt();
+  // With all variables of its series, which may be forecast together.
+  const auto variables = s.data.dataset.variable_count();
   std::vector<data::WindowIndex> indices;
-  for (const auto& c : chosen) indices.push_back({c.range.series, c.range.forecast_start});
+  for (const auto& c : chosen)
+    for (std::int64_t v = 0; v < variables; ++v)
+      indices.push_back({c.range.series / variables * variables + v, c.range.forecast_start});
+  evaluation::shape_of(s.module).require_variables(s.data.dataset, indices);
   const data::WindowStore store(s.data.dataset, past_length, horizon);
-  const auto rows = static_cast<std::int64_t>(chosen.size());
+  const auto rows = static_cast<std::int64_t>(indices.size());
   auto values = at::empty({rows, store.window_length()}, at::kFloat);
   auto observed = at::empty_like(values);
   store.gather(indices, values.data_ptr<float>(), observed.data_ptr<float>());
@@ -152,9 +157,12 @@ std::vector<ReportForecast> forecasts_of(const ReportSources& s, const std::vect
                            evaluation::KnownFeatures(s.module, s.data.dataset).gather(indices, at::kCPU),
                            {report_levels.begin(), report_levels.end()}, draws, std::nullopt,
                            evaluation::ExternalWindows(s.module, s.data.dataset, nullptr).gather(indices, at::kCPU));
-  const auto* quantile = found.quantiles.data_ptr<double>();
+  const auto of_a_row = static_cast<std::int64_t>(report_levels.size()) * horizon;
   const auto shown_past = std::max(2 * horizon, s.config.dataset.season_length);
-  for (const auto& c : chosen) {
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    const auto& c = chosen[i];
+    const auto row = static_cast<std::int64_t>(i) * variables + c.range.series % variables;
+    const auto* quantile = found.quantiles.data_ptr<double>() + row * of_a_row;
     const auto& series = s.data.dataset.series[static_cast<std::size_t>(c.range.series)];
     ReportForecast f;
     f.series = series.id;
@@ -210,23 +218,25 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
   const auto& lengths = s.data.split.training_length;
   const auto [shortest, longest] = std::minmax_element(lengths.begin(), lengths.end());
   add("Data",
-      cat(s.data.dataset.name, ": ", s.data.dataset.series.size(), " series",
-          owners ? cat(" of ", scheme.sequences(), " owners") : std::string(), ", one value each ", c.dataset.frequency,
+      cat(s.data.dataset.name, ": ", data::counted_series(s.data.dataset),
+          owners ? cat(" of ", scheme.sequences(), " owners") : std::string(),
+          scheme.variables() > 1 ? ", a value of each every " : ", one value each ", c.dataset.frequency,
           "; trained on ", *shortest == *longest ? cat(*shortest) : cat(*shortest, " to ", *longest), " values of each",
-          scheme.sequences() == static_cast<std::int64_t>(lengths.size()) || owners
-              ? std::string()
-              : cat("; these are rank 0's own, of ", scheme.sequences(), " that were trained on")));
+          s.data.shards && scheme.sequences() != static_cast<std::int64_t>(lengths.size())
+              ? cat("; these are rank 0's own, of ", scheme.sequences(), " that were trained on")
+              : std::string()));
   add("Windows scored",
       cat(s.scores.model.windows(), " (", s.windows, "), ", c.dataset.prediction_length, " steps each"));
   add("Model", cat(c.model.name, ", ", s.metadata.model.value("parameters", std::int64_t{0}), " parameters; reads ",
                    s.metadata.model.value("past_length", std::int64_t{0}), " past values"));
-  add("Batches", cat(scheme.expected_windows(), " windows expected a step; ", owners ? "owners" : "series", " chosen ",
-                     drawn(c.sampling),
-                     c.sampling.largest_batch ? cat(", at most ", *c.sampling.largest_batch, " a step") : std::string(),
-                     ", ", c.sampling.subsequences_per_sequence, " window",
-                     c.sampling.subsequences_per_sequence == 1 ? "" : "s", " of each, drawn ",
-                     c.sampling.bottom_level == privacy::BottomLevel::with_replacement ? "with replacement"
-                                                                                       : "by Poisson sampling"));
+  add("Batches",
+      cat(scheme.expected_windows() / scheme.variables(), " windows", scheme.variables() > 1 ? " of all variables" : "",
+          " expected a step; ", owners ? "owners" : "series", " chosen ", drawn(c.sampling),
+          c.sampling.largest_batch ? cat(", at most ", *c.sampling.largest_batch, " a step") : std::string(), ", ",
+          c.sampling.subsequences_per_sequence, " window", c.sampling.subsequences_per_sequence == 1 ? "" : "s",
+          " of each, drawn ",
+          c.sampling.bottom_level == privacy::BottomLevel::with_replacement ? "with replacement"
+                                                                            : "by Poisson sampling"));
   const auto taken = ledger.value("steps_taken", std::uint64_t{0});
   const auto per_epoch = static_cast<double>(scheme.steps_per_epoch());
   add("Steps", cat(taken, " of ", ledger.value("steps_planned", std::uint64_t{0}), " planned, ",
@@ -245,6 +255,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
         cat(ledger.value("clip_norm", 0.0), " (", ledger.value("clipping", std::string()), "), of ",
             owners ? "the mean gradient of an owner's windows in a step"
             : scheme.parameters().record == privacy::Record::series ? "the mean gradient of a series' windows in a step"
+            : scheme.variables() > 1                                ? "the mean gradient of a window of all variables"
                                                                     : "every window's gradient"));
     add("Target", cat("epsilon ", ledger.value("target_epsilon", 0.0), " at delta ", ledger.value("delta", 0.0)));
     if (c.augmentation.context_noise > 0.0 || c.augmentation.forecast_noise > 0.0)

@@ -138,6 +138,7 @@ Draw StructuredSampler::draw(const SecretKey& key, std::uint64_t step) {
   if (p.largest_batch && static_cast<std::int64_t>(series.size()) > *p.largest_batch)
     series.resize(static_cast<std::size_t>(*p.largest_batch));
   const auto parts = scheme_.parts_of_a_series();
+  const auto variables = scheme_.variables();
   Draw out;
   out.windows.reserve(static_cast<std::size_t>(scheme_.expected_windows()) + 16);
   for (std::size_t place = 0; place < series.size(); ++place) {
@@ -146,8 +147,10 @@ Draw StructuredSampler::draw(const SecretKey& key, std::uint64_t step) {
     draw_windows(p.bottom_level, p.subsequences_per_sequence, scheme_.windows_of(s), stream,
                  [&](std::int64_t start, std::int64_t number, std::int64_t of) {
                    const auto window = scheme_.window_of(s, start);
-                   out.windows.push_back({window.series, window.place});
-                   out.places.push_back(first + number * parts / of);
+                   for (std::int64_t v = 0; v < variables; ++v) {
+                     out.windows.push_back({window.series * variables + v, window.place});
+                     out.places.push_back(first + number * parts / of);
+                   }
                  });
   }
   return out;

@@ -17,7 +17,8 @@ inline constexpr const char* sampling_purpose = "sampling";
 inline constexpr const char* order_purpose = "order of an epoch";
 inline constexpr const char* bins_purpose = "bins";
 
-/// The windows of a step.
+/// The windows of a step. Where series have V variables, entry s V + v of the data set is variable v of series s, and
+/// of a window that is drawn the V variables' follow each other.
 struct Draw {
   std::vector<data::WindowIndex> windows;
   /// For each window its place in the batch, 0 … SubsamplingScheme::places() − 1, ascending. It tells the place of its

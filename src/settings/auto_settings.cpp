@@ -395,7 +395,7 @@ std::vector<Alternative> alternatives(const Config& as_written, const privacy::S
     const auto left_out = std::lower_bound(kept.begin(), kept.end(), least) - kept.begin();
     kept.erase(kept.begin(), kept.begin() + left_out);
     add(cat("without the ", left_out, " series of fewer than ", least, " training values"), written,
-        privacy::SeriesLengths(kept));
+        privacy::SeriesLengths(kept).of_variables(lengths.variables()));
     drop_unless_it_helps();
   }
   auto other = written;
@@ -429,17 +429,18 @@ void require_settled(const Settled& run, const privacy::SeriesLengths& lengths) 
                              "configuration again after changing it"));
   };
   const auto& known = scheme.parameters().lengths;
-  bool same = known.count() == lengths.count() && known.grouped().of == lengths.grouped().of &&
-              known.grouped().grouping == lengths.grouped().grouping;
+  bool same = known.count() == lengths.count() && known.variables() == lengths.variables() &&
+              known.grouped().of == lengths.grouped().of && known.grouped().grouping == lengths.grouped().grouping;
   for (std::int64_t i = 0; same && i < lengths.count(); ++i) same = known[i] == lengths[i];
-  require(same, "lengths of the series, or their owners");
+  require(same, "lengths of the series, their variables, or their owners");
   require(terms(TrainingMethod(scheme)) == terms(TrainingMethod(scheme_of(config, lengths))),
           "sampling, model.context_length, dataset.prediction_length or augmentation");
   require(run.method.privacy().has_value() == config.privacy.enabled, "privacy.enabled");
   if (!run.method.privacy()) return;
   const auto& mechanism = *run.method.privacy();
   const auto& noise = mechanism.noise();
-  require(mechanism.unit() == unit_of(config, lengths), "privacy.relation, privacy.w, privacy.v or dataset.owner");
+  require(mechanism.unit() == unit_of(config, lengths),
+          "privacy.relation, privacy.w, privacy.v, dataset.owner or dataset.columns.value");
   require(mechanism.clipping() == privacy::Clipping{config.privacy.clipping, config.privacy.clip_norm},
           "privacy.clipping or privacy.clip_norm");
   require(

@@ -57,8 +57,8 @@ std::string accepts(const Value& value) {
                                  return cat("a list of at most ", o.most, ", each ", range_text(o.range), ", or auto");
                                },
                                [](const TextList& o) {
-                                 return cat("a list of at most ", o.most, " different names",
-                                            o.is_auto ? ", or auto" : "");
+                                 return cat(o.or_one ? "text, or null, or " : "", "a list of at most ", o.most,
+                                            " different names", o.is_auto ? ", or auto" : "");
                                },
                                [](const Real& o) { return range_text(o.range); },
                                [](const OptionalReal& o) { return cat(range_text(o.range), ", or ", o.none); },
@@ -92,6 +92,7 @@ std::string value_text(const Value& value, const Config& config) {
                    if (o.is_auto && o.is_auto(c)) return std::string("auto");
                    std::vector<std::string> parts;
                    for (const auto& item : o.at(c)) parts.push_back(quoted(item));
+                   if (o.or_one && parts.size() < 2) return parts.empty() ? std::string("null") : parts.front();
                    return cat("[", join(parts, ", "), "]");
                  },
                  [&](const Real& o) { return exact(o.at(c)); },
@@ -191,6 +192,15 @@ bool store(const TextList& o, const YAML::Node& node, Config& config) {
     o.is_auto(config) = is_word(node, "auto");
     o.at(config).clear();
     if (o.is_auto(config)) return true;
+  }
+  if (o.or_one && node.IsNull()) {
+    o.at(config).clear();
+    return true;
+  }
+  if (o.or_one && node.IsScalar()) {
+    if (node.Scalar().empty()) return false;
+    o.at(config) = {node.Scalar()};
+    return true;
   }
   if (!node.IsSequence() || node.size() > o.most) return false;
   std::vector<std::string> items;
@@ -517,6 +527,8 @@ void check_ranks(const std::string& where, const Config& c) {
             " are none: expected the name of a family as the path");
   refuse_if(c.dataset.has_owners(), "dataset.owner: found a file or column",
             " different ranks read, so that nobody sees which series have one owner: expected null");
+  refuse_if(c.dataset.value_columns.size() > 1, "dataset.columns.value: found several columns",
+            " have one variable each: not implemented; expected one column");
   refuse_if(c.augmentation.context_noise > 0.0 || c.augmentation.forecast_noise > 0.0,
             "augmentation: found noise on the data", " are trained on as they are: expected 0");
   refuse_if(c.training.memory_mb.has_value(), "training.memory_mb: found a bound",
@@ -526,12 +538,29 @@ void check_ranks(const std::string& where, const Config& c) {
               " no single rank knows all series of: expected candidates that are no files");
 }
 
+/// What series of several variables cannot be combined with.
+void check_variables(const std::string& where, const Config& c) {
+  const auto& columns = c.dataset.value_columns;
+  if (columns.size() < 2) return;
+  const auto refuse_if = [&](bool found, const std::string& key, const std::string& expected) {
+    if (found)
+      throw UsageError(cat(where, key, " with the ", columns.size(), " variables of dataset.columns.value (",
+                           join(columns, ", "), "), which is not implemented; expected ", expected));
+  };
+  refuse_if(c.dataset.is_synthetic(), "dataset.format: found synthetic, whose series have one variable,", "null");
+  refuse_if(c.dataset.has_owners(), "dataset.owner: found a file or column", "null");
+  refuse_if(c.privacy.v.has_value(), "privacy.v: found a bound", "null");
+  refuse_if(c.augmentation.context_noise > 0.0 || c.augmentation.forecast_noise > 0.0,
+            "augmentation: found noise on the data", "0");
+}
+
 void check_together(const std::string& where, const Config& c) {
   check_sampling(where, c);
   if (c.dataset.format == "lstnet" && !c.dataset.start)
     throw UsageError(cat(
         where, "dataset.start: not given; an lstnet file has no time stamps; expected the moment of its first row"));
   check_ranks(where, c);
+  check_variables(where, c);
   if (c.dataset.lower_bound && c.dataset.upper_bound && !(*c.dataset.lower_bound < *c.dataset.upper_bound))
     throw UsageError(cat(where, "dataset.lower_bound: found ", *c.dataset.lower_bound, " with dataset.upper_bound ",
                          *c.dataset.upper_bound, "; expected a number below it"));

@@ -26,7 +26,7 @@ StatedForm stated_form_of(const Config& config) {
   return {d.format,
           d.frequency,
           d.start.value_or(""),
-          {d.item_column.value_or(""), d.time_column.value_or(""), d.value_column.value_or(""),
+          {d.item_column.value_or(""), d.time_column.value_or(""), d.value_columns,
            d.owner_file ? "" : d.owner_column.value_or("")},
           d.duplicates,
           d.gaps};
@@ -69,11 +69,13 @@ Read read(const Config& config, const std::filesystem::path& config_file, bool e
 /// Drops or pads the series that are shorter than `least`.
 void treat_short_series(const Config& config, std::int64_t least, Dataset& dataset) {
   const auto is_short = [&](const Series& series) { return static_cast<std::int64_t>(series.values.size()) < least; };
-  const auto count = std::count_if(dataset.series.begin(), dataset.series.end(), is_short);
+  // The variables of a series are equally long.
+  const auto variables = dataset.variable_count();
+  const auto count = std::count_if(dataset.series.begin(), dataset.series.end(), is_short) / variables;
   if (count == 0 || config.dataset.short_series == "error") return;
   const bool drops = config.dataset.short_series == "drop";
-  const auto all = dataset.series.size();
-  if (drops && count == static_cast<std::ptrdiff_t>(all))
+  const auto all = std::ssize(dataset.series) / variables;
+  if (drops && count == all)
     throw DataError(cat(dataset.name, ": found ", all, " series, all shorter than the ", least,
                         " values that the split needs; expected longer ones, or fewer test windows"));
   log::info(cat("dataset.short_series: ", count, " of ", all, " series are shorter than the ", least,
@@ -162,6 +164,12 @@ privacy::SeriesLengths PreparedData::training_lengths() const {
       all.insert(all.end(), file.training_length.begin(), file.training_length.end());
     return {std::move(all)};
   }
+  if (!dataset.variables.empty()) {
+    std::vector<std::int64_t> each;
+    for (std::size_t s = 0; s < split.training_length.size(); s += dataset.variables.size())
+      each.push_back(split.training_length[s]);
+    return privacy::SeriesLengths(std::move(each)).of_variables(dataset.variable_count());
+  }
   if (dataset.owner.empty()) return {split.training_length};
   // By names in order, so that two files of the same series group them alike or not, whatever order they have. Of the
   // names nothing but this order is in the digest, which is published.
@@ -225,6 +233,11 @@ PreparedData prepare_data(Config config, const std::filesystem::path& config_fil
     dataset = read_file();
   }
   if (config.dataset.has_owners()) dataset.owner = owners_of(config, config_file, dataset);
+  if (dataset.variable_count() != config.dataset.variable_count())
+    throw Error(ExitCode::failure,
+                cat(dataset.name, ": found ", counted_series(dataset), " where the configuration has ",
+                    config.dataset.variable_count(), " columns of values"));
+  if (private_forecasts) require_one_variable(dataset, "a private forecast");
   require_distinct(dataset, private_forecasts        ? Copies::refused
                             : config.privacy.enabled ? Copies::refused_if_half
                                                      : Copies::told);

@@ -10,10 +10,10 @@ namespace {
 
 // One row per forecaster of models/, so that programs without LibTorch know it too.
 std::vector<ModelRules>& models() {
-  // name, reads_lags, has_prior, width_with_prior, reads_covariates
+  // name, reads_lags, has_prior, width_with_prior, reads_covariates, joins_variables
   static std::vector<ModelRules> all = {{"simple_ff", false, true, 16, true},
                                         {"deepar", true, true, 0, true},
-                                        {"itransformer", false, true, 0, true},
+                                        {"itransformer", false, true, 0, true, true},
                                         {"dlinear", false, true, 4, true}};
   return all;
 }

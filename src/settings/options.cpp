@@ -101,9 +101,9 @@ const std::vector<Option>& option_table() {
       {"dataset.columns.time", false, OptionalText{AT(dataset.time_column)},
        "Column of csv or csv_long with the time stamps; null: in csv the first, in csv_long ds, timestamp, date, time "
        "or datetime."},
-      {"dataset.columns.value", false, OptionalText{AT(dataset.value_column)},
+      {"dataset.columns.value", false, TextList{AT(dataset.value_columns), data::most_variables, {}, true},
        "Column of csv_long with the values; null: y, target or value. Given without a column of names, the file is one "
-       "series."},
+       "series. Several columns are the variables of each series: all that it has at a step is protected together."},
       {"dataset.duplicates", false, choice(AT(dataset.duplicates), {"error", "last", "mean"}),
        "Several values of one series at one time (csv, csv_long): an error, the last in the file, or their mean, which "
        "is then the value that the guarantee is about."},

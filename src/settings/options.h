@@ -59,11 +59,13 @@ struct IntegerList {
   IntRange range;
   std::size_t most;
 };
-/// A list of names; or `auto`, which is kept apart, where there is an `is_auto`.
+/// A list of names; or `auto`, which is kept apart, where there is an `is_auto`. `or_one`: one name may stand without
+/// brackets, and an empty list is `null`.
 struct TextList {
   std::function<std::vector<std::string>&(Config&)> at;
   std::size_t most;
   std::function<bool&(Config&)> is_auto = {};
+  bool or_one = false;
 };
 struct Real {
   std::function<double&(Config&)> at;

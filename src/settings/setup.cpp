@@ -94,6 +94,7 @@ std::optional<SyntheticData> synthetic_data_of(const Config& config) {
 privacy::PrivacyUnit unit_of(const Config& config, const privacy::SeriesLengths& training_lengths) {
   privacy::PrivacyUnit out{config.privacy.relation, config.privacy.w, config.privacy.v};
   if (training_lengths.has_owners()) out.owners = training_lengths.grouped().grouping;
+  out.variables = training_lengths.variables();
   return out;
 }
 

@@ -24,6 +24,7 @@ struct Sizes {
   std::vector<std::int64_t> lags;
   Prior prior;
   std::vector<std::string> covariates;
+  std::int64_t variables = 1;
 };
 
 Sizes sizes_of(const StartWeights& weights) {
@@ -45,8 +46,15 @@ Sizes sizes_of(const StartWeights& weights) {
   for (const auto& lag : lags)
     if (lag.is_number_integer()) out.lags.push_back(lag.get<std::int64_t>());
   out.covariates = covariates_of(weights.content.model, weights.file.string());
+  if (sizes.has("variables")) out.variables = sizes.length("variables");
   if (sizes.has("prior")) out.prior = {sizes.one_of<PriorKind>("prior"), sizes.length("season")};
   return out;
+}
+
+/// How many variables of a series the model forecasts together.
+std::int64_t joined_variables(const Config& config) {
+  const auto* rules = find_model(config.model.name);
+  return rules != nullptr && rules->joins_variables ? config.dataset.variable_count() : 1;
 }
 
 std::string shown(const Prior& prior) {
@@ -104,6 +112,9 @@ std::optional<std::string> misfit(const Config& config, const StartWeights& weig
   if (config.dataset.prediction_length > s.horizon)
     return cat("dataset.prediction_length: found ", config.dataset.prediction_length, "; the weights forecast at most ",
                s.horizon, " steps");
+  if (const auto own = joined_variables(config); own != s.variables)
+    return differ("dataset.columns.value", cat(own, own == 1 ? " variable" : " variables"),
+                  cat(s.variables, " forecast together"));
   if (m.lags != s.lags) return differ("model.lags", cat(m.lags.size(), " lags"), "others");
   // Covariates that weights know nothing of have weights of 0 in the head.
   const bool may_lack = s.covariates.empty() && s.lags.empty();
@@ -197,6 +208,7 @@ Config config_of_network(const Config& config, const StartWeights& weights) {
   out.model.sampled_forecasts = false;
   out.dataset.covariates.reset();
   out.dataset.covariate_columns.clear();
+  out.dataset.value_columns.clear();  // it forecasts each variable by itself
   out.model.candidates.clear();
   out.model.auto_candidates = false;
   out.training.trainable = Trainable::all;
@@ -210,13 +222,15 @@ std::optional<std::string> misfit_beside(const Config& config, const StartWeight
   return misfit(config_of_network(config, weights), weights);
 }
 
-/// One of each other model that fits, by name.
+/// One of each other model that fits, by name. One that forecasts each variable by itself is another than one that
+/// joins them.
 std::vector<StartWeights> other_networks(const Config& config, std::int64_t most_context) {
   std::map<std::string, StartWeights> best;
   for (auto& start : shipped_starts()) {
     const auto sizes = sizes_of(start.weights);
-    if (!start.did_no_worse || sizes.model == config.model.name || !sizes.lags.empty() ||
-        sizes.context > most_context || misfit_beside(config, start.weights))
+    const bool same = sizes.model == config.model.name && joined_variables(config) == sizes.variables;
+    if (!start.did_no_worse || same || !sizes.lags.empty() || sizes.context > most_context ||
+        misfit_beside(config, start.weights))
       continue;
     const auto known = best.find(sizes.model);
     if (known == best.end() || sizes.horizon < sizes_of(known->second).horizon)

@@ -230,6 +230,7 @@ void put_smoke_settings(const SweepFile& file, const LookAlike& look_alike, Want
   put("dataset.format", "lstnet");
   put("dataset.start", quoted("2015-01-01 00:00"));
   if (!cell.tells_frequency) put("dataset.frequency", "1h");  // as the look-alike does not
+  for (const auto* column : {"item", "time", "value"}) put(cat("dataset.columns.", column), "null");
   put("dataset.covariates.file", "null");  // which are not known for these steps
   put("dataset.covariates.columns", "[]");
   put("dataset.covariates.private", "false");

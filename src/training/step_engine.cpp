@@ -55,8 +55,10 @@ StepEngine::StepEngine(models::Forecaster& model, const mechanism::TrainingMetho
       expected_windows_(method.scheme().expected_windows()),
       fixed_windows_(method.scheme().has_fixed_windows()),
       bounded_windows_(method.scheme().has_bounded_windows()),
-      joins_(method.scheme().parameters().record == privacy::Record::series),
-      record_windows_(method.scheme().parameters().subsequences_per_sequence),
+      joins_(method.scheme().joins_windows()),
+      of_series_(method.scheme().parameters().record == privacy::Record::series),
+      variables_(method.scheme().variables()),
+      record_windows_(variables_ * (of_series_ ? method.scheme().parameters().subsequences_per_sequence : 1)),
       divisor_(method.divisor()),
       adam_(options.adam, model.parameters().trained_values()) {
   if (model.parameters().values().device().is_cpu() && at::get_num_threads() > 1) {
@@ -73,7 +75,7 @@ StepEngine::StepEngine(models::Forecaster& model, const mechanism::TrainingMetho
   if (!fixed_windows_) return;
   // For the largest block: smaller batches are guarded less.
   const auto count = options_.exact ? blocks_of(expected_windows_) : block_count();
-  const auto each = (expected_windows_ + places_ - 1) / places_;
+  const auto each = (expected_windows_ / variables_ + places_ - 1) / places_ * variables_;
   clipping_.summed = std::clamp<std::int64_t>((places_ + count - 1) / count * each, 1, clipping_.summed);
 }
 
@@ -119,12 +121,15 @@ std::int64_t StepEngine::block_count() const {
 
 dp::Records StepEngine::records_of(std::span<const std::int64_t> places) const {
   const auto windows = static_cast<std::int64_t>(places.size());
-  if (!is_private() || !joins_) return dp::Records::each_window(windows);
+  const bool by_series = is_private() && of_series_;
+  if (!by_series && variables_ == 1) return dp::Records::each_window(windows);
   std::vector<std::int64_t> starts;
-  for (std::int64_t w = 0; w < windows; ++w)
-    if (w == 0 || places[static_cast<std::size_t>(w)] != places[static_cast<std::size_t>(w) - 1]) starts.push_back(w);
+  for (std::int64_t w = 0; w < windows; ++w) {
+    const auto place = static_cast<std::size_t>(w);
+    if (by_series ? w == 0 || places[place] != places[place - 1] : w % variables_ == 0) starts.push_back(w);
+  }
   starts.push_back(windows);
-  return dp::Records(std::move(starts), record_windows_);
+  return dp::Records(std::move(starts), by_series ? record_windows_ : variables_);
 }
 
 std::int64_t StepEngine::piece_size(std::int64_t windows) const {
@@ -194,7 +199,7 @@ void StepEngine::add_gradients(models::Forecaster& model, const models::WindowBa
 }
 
 void StepEngine::check(std::span<const std::int64_t> places, std::int64_t windows) const {
-  if (static_cast<std::int64_t>(places.size()) != windows ||
+  if (static_cast<std::int64_t>(places.size()) != windows || windows % variables_ != 0 ||
       (windows > 0 && (places.front() < 0 || places.back() >= places_)))
     throw Error(ExitCode::failure, "a batch comes with the places of its windows");
 }

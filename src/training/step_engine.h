@@ -91,7 +91,8 @@ class StepEngine {
   struct Piece {
     std::int64_t first, last;
   };
-  /// The parts of a batch that are clipped as one. Without privacy none is: every window is on its own.
+  /// The parts of a batch that are clipped as one. Without privacy none is: every window, or a series' variables, are
+  /// on their own.
   [[nodiscard]] dp::Records records_of(std::span<const std::int64_t> places) const;
   /// How many blocks a batch has, a multiple of the number of threads. A block's windows are summed together.
   [[nodiscard]] std::int64_t block_count() const;
@@ -142,8 +143,9 @@ class StepEngine {
   Options options_;
   // The parts of the scheme that decide how sums are taken; public.
   std::int64_t places_, expected_windows_;
-  bool fixed_windows_, bounded_windows_, joins_;
-  std::int64_t record_windows_;  // λ
+  bool fixed_windows_, bounded_windows_, joins_, of_series_;
+  std::int64_t variables_;  // V: their windows are never parted
+  std::int64_t record_windows_;  // λ V of a series, V of a window
   double divisor_;
   dp::Clipping clipping_;  // private only
   std::unique_ptr<dp::NoiseMechanism> noise_;  // none: not private

@@ -30,10 +30,13 @@ double seconds_per_step(const mechanism::Settled& run, at::Device device) {
   const models::WindowBatch batch{ramp(past), at::ones({windows, past}, options), ramp(horizon),
                                   at::ones({windows, horizon}, options),
                                   ramp((past + horizon) * features).view({windows, past + horizon, features}) - 0.5};
-  const bool of_series = method.scheme().parameters().record == privacy::Record::series;
+  // As many in each place as in a batch of the expected size.
+  const auto& scheme = method.scheme();
+  const auto lambda = scheme.parameters().subsequences_per_sequence;
+  const auto parts = scheme.parts_of_a_series();
+  const auto each = scheme.variables() * ((lambda + parts - 1) / parts);
   std::vector<std::int64_t> places;
-  for (std::int64_t i = 0; i < windows; ++i)
-    places.push_back(of_series ? i / method.scheme().parameters().subsequences_per_sequence : i);
+  for (std::int64_t i = 0; i < windows; ++i) places.push_back(i / each);
   const auto key = SecretKey::from_seed(0);
   double least = std::numeric_limits<double>::infinity();
   for (int look = 0; look < looks; ++look) {

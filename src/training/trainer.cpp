@@ -235,6 +235,9 @@ Trainer::Run::Run(mechanism::Settled run, const data::PreparedData& data, at::De
   if (model_->past_length() > method_.scheme().parameters().context_length)
     throw PrivacyError(cat("model ", model_->name(), " reads ", model_->past_length(), " past steps; only ",
                            method_.scheme().parameters().context_length, " are accounted for"));
+  if (model_->variables() != 1 && model_->variables() != method_.scheme().variables())
+    throw PrivacyError(cat("model ", model_->name(), " forecasts ", model_->variables(),
+                           " windows together; records have ", method_.scheme().variables(), " of each step"));
 }
 
 void Trainer::Run::start_fresh() {
@@ -479,7 +482,9 @@ void Trainer::Run::look(MetricsLog& metrics) {
 
 double Trainer::Run::mean_loss(std::span<const data::WindowIndex> windows) {
   const c10::NoGradGuard no_autograd;
-  const auto rows = device_.is_cpu() ? validation_rows : more_validation_rows;
+  const auto variables = static_cast<std::size_t>(model_->variables());
+  const auto most = device_.is_cpu() ? validation_rows : more_validation_rows;
+  const auto rows = std::max<std::size_t>(1, most / variables) * variables;
   double sum = 0.0;
   for (std::size_t begin = 0; begin < windows.size(); begin += rows)
     sum += model_->losses(source_.gather(windows.subspan(begin, std::min(rows, windows.size() - begin))))

@@ -214,7 +214,7 @@ TEST_F(CovariatesOfSeries, AreTheirsWhereTheNamesAreInAStatedColumn) {
   auto text = weather;
   text.replace(text.find("item_id"), 7, "meter");
   expect_refused(text, {}, "found ");  // the same for all series, then: the first column is no time
-  EXPECT_EQ(told(read(text, {"temperature"}, {"meter", "", ""}), 1, 1), (std::vector<float>{21}));
+  EXPECT_EQ(told(read(text, {"temperature"}, {"meter", ""}), 1, 1), (std::vector<float>{21}));
 }
 
 TEST_F(CovariatesOfSeries, OfTextAreOneForEachCategory) {

@@ -301,7 +301,7 @@ TEST_F(OddFiles, NamesAreShownAsTheyAreWritten) {
   expect_parts(read("time,Z\xE4hler,Z\xE4hler\n2020-01-01,1,2\n", frequency("1D")),
                {"column 'Zähler' again"});  // Latin-1
   StatedForm stated = frequency("1D");
-  stated.columns = {"Zähler", "time", "y"};
+  stated.columns = {"Zähler", "time", {"y"}};
   EXPECT_EQ(read("Z\xE4hler,time,y\nA,2020-01-01,1\n", stated), "1D: A 2020-01-01 1");
   // Long ones are cut between characters, and what is not to be seen stays hidden.
   expect_parts(read(cat("t,A\n2020-01-01,", std::string(39, 'x'), "北京\n"), frequency("1D")),

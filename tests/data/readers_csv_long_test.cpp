@@ -41,6 +41,47 @@ TEST_F(Readers, CsvLongMayBeOutOfOrderWithGapsAndOtherColumns) {
   expect_values(data.series[1].values, {1, missing, missing, missing, missing, 6});
 }
 
+TEST_F(Readers, CsvLongMayHaveSeveralVariables) {
+  auto how = options(Format::csv_long);
+  how.columns.values = {"pulse", "pressure"};
+  const auto read = [&](const std::string& text) { return read_dataset(put(text), how); };
+  // Missing ends are cut where all variables miss, so all have the same steps.
+  const auto data = read(
+      "ds,pressure,unique_id,pulse\n2015-01-01 02:00,3,a,70\n2015-01-01 00:00,,a,\n2015-01-01 01:00,2,a,\n"
+      "2015-01-01 05:00,,a,71\n2015-01-01 06:00,NA,a,?\n2015-01-01 00:00,8,b,60\n");
+  EXPECT_EQ(data.variables, (std::vector<std::string>{"pulse", "pressure"}));
+  EXPECT_EQ(data.variable_count(), 2);
+  EXPECT_EQ(counted_series(data), "2 series of 2 variables");
+  ASSERT_EQ(data.series.size(), 4U);
+  for (const std::size_t s : {0U, 1U}) EXPECT_EQ(data.series[s].start, at("2015-01-01 01:00"));
+  EXPECT_EQ(data.series[0].id, "a/pulse");
+  expect_values(data.series[0].values, {missing, 70, missing, missing, 71});
+  EXPECT_EQ(data.series[1].id, "a/pressure");
+  expect_values(data.series[1].values, {2, 3, missing, missing, missing});
+  EXPECT_EQ(data.series[1].cut, 2);
+  EXPECT_EQ(data.series[2].id, "b/pulse");
+  EXPECT_EQ(data.record_of(1), 0);
+  EXPECT_EQ(data.record_of(2), 1);
+  how.exact = true;
+  EXPECT_EQ(read("unique_id,ds,pulse,pressure\na,2015-01-01,0.1,0.2\n").series[1].exact, std::vector{0.2});
+  how.exact = false;
+  // Without a column of names there is one series.
+  const auto one = read("ds,pulse,pressure\n2015-01-01 00:00,1,2\n");
+  EXPECT_EQ(one.series[0].id, "pulse");
+  EXPECT_EQ(one.series[1].id, "pressure");
+
+  const auto refusal = [&](const std::string& text) { return error(text, how); };
+  EXPECT_EQ(refusal("unique_id,ds,pulse,pressure\na,2015-01-01,1,\nb,2015-01-01,1,2\n"),
+            "set.txt:2: found no value of series 'a/pressure'; expected at least one that is not missing");
+  EXPECT_EQ(refusal("unique_id,ds,pulse,pressure\na,2015-01-01,1,x\n").substr(0, 11), "set.txt:2:4");
+  EXPECT_NE(refusal("unique_id,ds,pulse\na,2015-01-01,1\n").find("without a column 'pressure'"), std::string::npos);
+  EXPECT_NE(refusal("unique_id,ds,pulse,pressure\na,2015-01-01,1,2\na,2015-01-01,1,2\n").find("series 'a/pulse' again"),
+            std::string::npos);
+  how.columns.item = "pulse";
+  EXPECT_NE(refusal("unique_id,ds,pulse,pressure\na,2015-01-01,1,2\n").find("read as another column, too"),
+            std::string::npos);
+}
+
 TEST_F(Readers, CsvLongFollowsTheCalendar) {
   expect_values(csv_long("unique_id,ds,y\na,2015-01-02,1\na,2015-01-05,2\na,2015-01-07,4\n", "B").series[0].values,
                 {1, 2, missing, 4});

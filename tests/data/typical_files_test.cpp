@@ -32,9 +32,9 @@ const char* const read_long = "csv_long 1h: A 2020-01-01 1 2 3 | B 2020-01-01 01
 
 std::vector<TypicalFile> typical_files() {
   StatedForm columns;
-  columns.columns = {"meter", "when", "kWh"};
+  columns.columns = {"meter", "when", {"kWh"}};
   StatedForm one_series;
-  one_series.columns = {"", "when", "kWh"};
+  one_series.columns = {"", "when", {"kWh"}};
   StatedForm time_column;
   time_column.columns.time = "when";
   StatedForm last;

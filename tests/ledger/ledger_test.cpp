@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 #include <random>
 #include <tuple>
 
@@ -12,6 +13,7 @@
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
 #include "tsdp/privacy/accountant/accountant.h"
+#include "tsdp/privacy/terms/strategy.h"
 
 namespace tsdp::mechanism {
 namespace {
@@ -121,6 +123,64 @@ TEST(LedgerDocument, ALargestBatchIsPartOfTheTerms) {
   EXPECT_FALSE(verify(json, "ledger").agrees());
   json["mechanism"]["largest_batch"] = 90;
   EXPECT_THROW(static_cast<void>(read_ledger(json, "ledger")), DataError);
+}
+
+TEST(LedgerDocument, TheVariablesOfASeriesAreInItsStatement) {
+  auto law = six_series();
+  const auto one = ledger_of(law);
+  law.lengths = law.lengths.of_variables(3);
+  PrivacyUnit unit;
+  unit.variables = 3;
+  const auto ledger = ledger_of(law, unit);
+  // A step of a vector costs what a step of a number does (paper, Appendix I).
+  EXPECT_EQ(ledger.cost->epsilon.upper, one.cost->epsilon.upper);
+  EXPECT_NE(statement(ledger).find("they differ in one series, in the values of all 3 variables at one step"),
+            std::string::npos)
+      << statement(ledger);
+  auto json = Json::parse(document(ledger).dump());
+  EXPECT_TRUE(verify(json, "ledger").agrees());
+  EXPECT_EQ(read_ledger(json, "ledger").method.privacy()->unit(), unit);
+  EXPECT_EQ(read_ledger(json, "ledger").method.scheme().variables(), 3);
+  // One of the two alone is refused.
+  auto other = json;
+  other["relation"].erase("variables");
+  EXPECT_ANY_THROW(static_cast<void>(read_ledger(other, "ledger")));
+  other = json;
+  other["mechanism"].erase("variables");
+  EXPECT_ANY_THROW(static_cast<void>(read_ledger(other, "ledger")));
+  EXPECT_FALSE(Json::parse(document(one).dump())["relation"].contains("variables"));
+  // Correlated noise has a row of its own; a private choice, and owners, know one variable.
+  auto whole = law;
+  whole.record = Record::series;
+  whole.top_level = TopLevel::balls_in_bins;
+  whole.batches = 2;
+  const auto bins = [&](std::int64_t variables) {
+    PrivacyUnit of{Relation::series, 1, {}};
+    of.variables = variables;
+    const auto strategy = std::make_shared<const Strategy>(StrategyKind::bsr, square_root_bands(2), 20);
+    return PrivateMechanism(of, SubsamplingScheme(whole), {}, noise_by(strategy, 4.0));
+  };
+  EXPECT_EQ(bins(3).unit().variables, 3);
+  EXPECT_THROW(bins(1), PrivacyError);
+  EXPECT_THROW(bins(2), PrivacyError);
+  EXPECT_THROW(PrivateMechanism(unit, SubsamplingScheme(law), {}, {NoiseKind::independent, 2.0}, std::nullopt, 0.5),
+               PrivacyError);
+  EXPECT_THROW(static_cast<void>(SeriesLengths({10, 10}, Owners{{0, 0}, "a"}).of_variables(2)), UsageError);
+
+  unit.w = 7;
+  EXPECT_NE(statement(ledger_of(law, unit)).find("all 3 variables within 7 consecutive steps"), std::string::npos);
+  unit.relation = Relation::user;
+  EXPECT_NE(statement(ledger_of(law, unit)).find("all 3 variables in at most 7 steps anywhere"), std::string::npos);
+  unit = {Relation::series, 1, {}};
+  law.record = Record::series;
+  EXPECT_THROW(static_cast<void>(ledger_of(law, unit)), PrivacyError);
+  unit.variables = 3;
+  EXPECT_NE(statement(ledger_of(law, unit)).find("one whole series, with all 3 variables, is in the data"),
+            std::string::npos);
+  unit.v = 1.0;
+  unit.relation = Relation::event;
+  law.record = Record::window;
+  EXPECT_THROW(static_cast<void>(ledger_of(law, unit)), PrivacyError);
 }
 
 TEST(LedgerDocument, APrivateChoiceIsPartOfTheTerms) {

@@ -284,6 +284,12 @@ TEST(Relations, ContainWhatIsANeighbourUnderBoth) {
   EXPECT_FALSE(contains(series, homes));
   EXPECT_FALSE(contains(homes, {Relation::series, 1, {}, "b"}));
   EXPECT_FALSE(contains(homes, value));
+  // Of several variables, a step is all of them; whether one variable is among those of other data nothing tells.
+  PrivacyUnit step;
+  step.variables = 2;
+  EXPECT_TRUE(contains(step, step));
+  EXPECT_FALSE(contains(step, value));
+  EXPECT_FALSE(contains(value, step));
   // Without noise on the data v is not what the guarantee rests on.
   EXPECT_FALSE(guaranteed_unit(mechanism_of({Relation::event, 1, 0.5})).v);
   EXPECT_EQ(guaranteed_unit(mechanism_of({Relation::event, 1, 0.5}, 4.0, 2.0)).v, 0.5);

@@ -22,16 +22,19 @@ struct Setting {
   std::int64_t features = 0;
   Trainable trainable = Trainable::all;
   std::int64_t covariates = 0;  // of the features, those before the last one
+  std::int64_t variables = 1;   // that itransformer forecasts together
 
   [[nodiscard]] ModelOptions options() const {
     ModelOptions out{context, horizon, lags, features, 0.7, 1};
     out.trainable = trainable;
     out.covariates = covariates;
+    out.variables = variables;
     return out;
   }
   [[nodiscard]] std::string text() const {
     return model + ", " + std::to_string(windows) + " windows, " + std::to_string(context) + " + " +
-           std::to_string(horizon) + ", " + std::string(name(trainable));
+           std::to_string(horizon) + ", " + std::string(name(trainable)) + ", " + std::to_string(variables) +
+           " variables";
   }
 };
 
@@ -122,25 +125,42 @@ at::Tensor oracle_loss(const Setting& s, const Leaves& w, const WindowBatch& b, 
     return (o * nll(w, "args_proj.proj", with_covariates(s, h, b, i), future, a)).sum() / o.sum().clamp_min(1.0);
   }
   if (s.model == "itransformer") {
-    const auto a = mean_scale_of(past, seen, 0.7);
     const auto norm = [&](const at::Tensor& x, const std::string& name) {
       return at::layer_norm(x, {32}, w.at(name + ".weight"), w.at(name + ".bias"), 1e-5);
     };
-    auto x = linear(w, "emebdding", at::cat({past / a, at::zeros({1}, past.options()), a.log().reshape({1})}));
+    const auto first = i / s.variables * s.variables;  // the tokens are the variables of its series
+    std::vector<at::Tensor> tokens;
+    for (std::int64_t v = first; v < first + s.variables; ++v) {
+      const auto a = mean_scale_of(b.past_target[v], b.past_observed[v], 0.7);
+      tokens.push_back(linear(w, "emebdding",
+                              at::cat({b.past_target[v] / a, at::zeros({1}, past.options()), a.log().reshape({1})})));
+    }
     for (const std::string l : {"0", "1"}) {
       const auto p = "encoder.layers." + l + ".";
-      // Attention over the one token, written out: logits, softmax, four heads of eight columns.
-      const auto qkv = at::linear(x, w.at(p + "self_attn.in_proj_weight"), w.at(p + "self_attn.in_proj_bias"));
-      std::vector<at::Tensor> heads;
-      for (std::int64_t j = 0; j < 4; ++j) {
-        const auto part = [&](std::int64_t from) { return qkv.narrow(0, from + 8 * j, 8); };
-        const auto weight = at::softmax((part(0) * part(32)).sum().reshape({1}) / std::sqrt(8.0), 0);
-        heads.push_back(weight * part(64));
+      // Attention written out: logits, softmax over the tokens, four heads of eight columns.
+      std::vector<at::Tensor> stacked, next;
+      for (const auto& x : tokens)
+        stacked.push_back(at::linear(x, w.at(p + "self_attn.in_proj_weight"), w.at(p + "self_attn.in_proj_bias")));
+      for (std::size_t t = 0; t < tokens.size(); ++t) {
+        std::vector<at::Tensor> heads;
+        for (std::int64_t j = 0; j < 4; ++j) {
+          std::vector<at::Tensor> logits;
+          for (const auto& other : stacked)
+            logits.push_back((stacked[t].narrow(0, 8 * j, 8) * other.narrow(0, 32 + 8 * j, 8)).sum() / std::sqrt(8.0));
+          const auto weights = at::softmax(at::stack(logits), 0);
+          auto sum = at::zeros({8}, past.options());
+          for (std::size_t k = 0; k < stacked.size(); ++k)
+            sum = sum + weights[static_cast<std::int64_t>(k)] * stacked[k].narrow(0, 64 + 8 * j, 8);
+          heads.push_back(sum);
+        }
+        auto x = norm(tokens[t] + linear(w, p + "self_attn.out_proj", at::cat(heads)), p + "norm1");
+        next.push_back(norm(x + linear(w, p + "linear2", at::relu(linear(w, p + "linear1", x))), p + "norm2"));
       }
-      x = norm(x + linear(w, p + "self_attn.out_proj", at::cat(heads)), p + "norm1");
-      x = norm(x + linear(w, p + "linear2", at::relu(linear(w, p + "linear1", x))), p + "norm2");
+      tokens = next;
     }
-    const auto h = linear(w, "projection", norm(x, "encoder.norm")).view({H, 8});
+    const auto a = mean_scale_of(past, seen, 0.7);
+    const auto h =
+        linear(w, "projection", norm(tokens[static_cast<std::size_t>(i - first)], "encoder.norm")).view({H, 8});
     return (o * nll(w, "args_proj.proj", with_covariates(s, h, b, i), future, a)).sum() / static_cast<double>(H);
   }
   const auto P = past.size(0);
@@ -256,6 +276,70 @@ TEST(Models, AgreeWithALoopOverWindows) {
       EXPECT_TRUE(at::allclose(part(model->parameters().gradients()), part(expected), 1e-8, 1e-10)) << entry.name;
     }
   }
+}
+
+// The variables of a series are forecast together and are one record; series do not touch each other.
+TEST(Models, AgreeWithALoopOverSeriesOfSeveralVariables) {
+  std::uint64_t seed = 500;
+  for (const auto trainable : {Trainable::all, Trainable::head})
+    for (const auto& [series, variables, context, horizon, covariates] :
+         {std::tuple{3, 2, 7, 3, 0}, std::tuple{2, 5, 4, 2, 0}, std::tuple{2, 3, 6, 4, 2}}) {
+      Setting s{"itransformer", series * variables, context, horizon};
+      s.trainable = trainable;
+      s.variables = variables;
+      s.covariates = covariates;
+      s.features = covariates > 0 ? covariates + 2 : 0;
+      SCOPED_TRACE(s.text());
+      const auto model = make(s, seed);
+      RandomStream stream(SecretKey::from_seed(seed++), "test", 0);
+      auto batch = random_batch(s, model->past_length(), stream);
+      Leaves leaves;
+      std::vector<at::Tensor> in_order;
+      for (std::size_t i = 0; i < model->parameters().entries().size(); ++i) {
+        in_order.push_back(model->parameters().value(i).detach().clone().requires_grad_(true));
+        leaves[model->parameters().entries()[i].name] = in_order.back();
+      }
+      dp::Clipping clipping{0.5};
+      clipping.joined = true;
+      clipping.scale = 1.0 / variables;
+      clipping.summed = s.windows;
+      std::vector<std::int64_t> starts;
+      for (std::int64_t w = 0; w <= s.windows; w += variables) starts.push_back(w);
+      const auto losses = model->losses(batch).clone();
+      model->parameters().gradients().zero_();
+      model->backward();
+      const auto norms = dp::add_clipped_sum(model->layers(), dp::Records(starts, variables), clipping,
+                                             model->parameters().gradients().options());
+      auto expected = at::zeros_like(model->parameters().gradients());
+      for (std::int64_t r = 0; r < series; ++r) {
+        auto loss = at::zeros({}, at::kDouble);
+        for (std::int64_t i = r * variables; i < (r + 1) * variables; ++i) {
+          const auto own = oracle_loss(s, leaves, batch, i);
+          EXPECT_NEAR(losses[i].item<double>(), own.item<double>(), 1e-10);
+          loss = loss + own / static_cast<double>(variables);
+        }
+        std::vector<at::Tensor> trained;
+        const auto gradients = torch::autograd::grad({loss}, in_order, {}, std::nullopt, false, /*allow_unused=*/true);
+        for (std::size_t p = 0; p < gradients.size(); ++p)
+          if (s.trainable == Trainable::all || is_of_the_head(s, model->parameters().entries()[p].name))
+            trained.push_back(gradients[p].defined() ? gradients[p].reshape({-1})
+                                                     : at::zeros({in_order[p].numel()}, at::kDouble));
+        const auto gradient = at::cat(trained);
+        const double norm = gradient.norm().item<double>();
+        EXPECT_NEAR(norms[r].item<double>(), norm, 1e-8 * (1.0 + norm));
+        expected += gradient * std::min(1.0, 0.5 / norm);
+      }
+      EXPECT_TRUE(at::allclose(model->parameters().gradients(), expected, 1e-7, 1e-9));
+
+      // What the other variables of a series do moves its forecast; other series do not.
+      batch.future_observed.fill_(1.0);
+      const auto before = model->losses(batch).clone();
+      batch.past_target.narrow(0, 0, 1).fill_(std::numeric_limits<double>::infinity());
+      batch.past_observed.narrow(0, 0, 1).fill_(1.0);
+      const auto after = model->losses(batch);
+      for (std::int64_t i = 0; i < s.windows; ++i)
+        EXPECT_EQ(before[i].item<double>() == after[i].item<double>(), i >= variables) << i;
+    }
 }
 
 // The CPU's kernels against the plain operations: losses, norms, clipped and plain sums, over random sizes.

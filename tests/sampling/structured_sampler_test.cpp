@@ -417,6 +417,52 @@ TEST(Sampler, BatchesAreCutToTheirLargestSize) {
   }
 }
 
+// What is drawn of series with several variables is what is drawn of series with one, a window for each variable.
+TEST(Sampler, DrawsAWindowOfEachVariable) {
+  for (const auto record : {Record::window, Record::series})
+    for (const auto top : {TopLevel::deterministic, TopLevel::shuffled, TopLevel::without_replacement,
+                           TopLevel::poisson, TopLevel::balls_in_bins})
+      for (const auto bottom : {BottomLevel::with_replacement, BottomLevel::poisson})
+        for (const std::int64_t lambda : {1, 5, 70}) {
+          if (record == Record::window && top == TopLevel::balls_in_bins) continue;
+          auto p = base(6, 200);
+          p.record = record;
+          p.top_level = top;
+          p.bottom_level = bottom;
+          p.subsequences_per_sequence = lambda;
+          p.batch_size = 3 * lambda;
+          const SubsamplingScheme alone(p);
+          p.lengths = p.lengths.of_variables(4);
+          const SubsamplingScheme joined(p);
+          EXPECT_EQ(joined.sequences(), alone.sequences());
+          EXPECT_EQ(joined.divisor(), alone.divisor());
+          EXPECT_EQ(joined.steps_per_epoch(), alone.steps_per_epoch());
+          EXPECT_EQ(joined.expected_windows(), 4 * alone.expected_windows());
+          EXPECT_EQ(joined.record_scale(), alone.record_scale() / 4.0);
+          EXPECT_TRUE(joined.joins_windows());
+          StructuredSampler of_one(alone), of_all(joined);
+          for (std::uint64_t step = 0; step < 20; ++step) {
+            const auto one = of_one.draw(key, step);
+            const auto all = of_all.draw(key, step);
+            ASSERT_EQ(all.windows.size(), 4 * one.windows.size());
+            ASSERT_EQ(all.places.size(), all.windows.size());
+            for (std::size_t w = 0; w < all.windows.size(); ++w) {
+              EXPECT_EQ(all.windows[w].series / 4, one.windows[w / 4].series);
+              EXPECT_EQ(all.windows[w].series % 4, static_cast<std::int64_t>(w % 4));
+              EXPECT_EQ(all.windows[w].start, one.windows[w / 4].start);
+              EXPECT_EQ(all.places[w], all.places[w / 4 * 4]);
+              EXPECT_LT(all.places[w], joined.places());
+              EXPECT_TRUE(w == 0 || all.places[w] >= all.places[w - 1]);
+            }
+          }
+        }
+  auto p = base(6, 200);
+  p.lengths = p.lengths.of_variables(2);
+  p.context_noise = 1.0;
+  EXPECT_THROW(SubsamplingScheme{p}, PrivacyError);
+  EXPECT_THROW(static_cast<void>(p.lengths.of_variables(0)), UsageError);
+}
+
 TEST(Sampler, BinsAreDrawnOnceAndComeBackInEveryEpoch) {
   auto p = base(12, 9);
   p.record = Record::series;

@@ -186,7 +186,7 @@ TEST_F(ConfigTest, TextReadsBackToTheSameConfiguration) {
   c.model.default_scale = 1e-3;
   c.model.missing_values = "mean";
   c.dataset.item_column = "meter, no";
-  c.dataset.value_column = "kWh";
+  c.dataset.value_columns = {"kWh"};
   c.dataset.duplicates = "mean";
   c.dataset.gaps = "missing";
   c.dataset.short_series = "pad";
@@ -358,6 +358,22 @@ TEST_F(ConfigTest, BoundsListsAndWhatIsInThem) {
   expect_set_refused("model.lags=[1000001]", {"--set model.lags: ", "[1000001]", "each an integer from 1 to 1000000"});
 }
 
+TEST_F(ConfigTest, AListOfOneNameMayBeThatName) {
+  const auto values = [&](const std::string& text) {
+    return read(least_text, {"dataset.columns.value=" + text}).dataset.value_columns;
+  };
+  EXPECT_TRUE(values("null").empty());
+  EXPECT_EQ(values("kWh"), std::vector<std::string>{"kWh"});
+  EXPECT_EQ(values("[kWh]"), std::vector<std::string>{"kWh"});
+  EXPECT_EQ(values("[pulse, blood pressure]"), (std::vector<std::string>{"pulse", "blood pressure"}));
+  const auto text = [&](const std::string& set) { return config_text(read(least_text, {set})); };
+  EXPECT_NE(text("dataset.columns.value=[kWh]").find("value: \"kWh\"\n"), std::string::npos);
+  EXPECT_NE(text("dataset.columns.value=[a, b]").find("value: [\"a\", \"b\"]\n"), std::string::npos);
+  for (const std::string wrong : {"\"\"", "[a, a]", "{a: b}"})
+    expect_set_refused("dataset.columns.value=" + wrong,
+                       {"dataset.columns.value: ", "text, or null, or a list of at most"});
+}
+
 TEST_F(ConfigTest, RefusesASecondDocument) {
   const auto lines = std::count(least_text.begin(), least_text.end(), '\n');
   const auto at = [&](std::ptrdiff_t line) { return cat("config.yaml:", line, ": found a second YAML document"); };
@@ -509,6 +525,16 @@ TEST_F(ConfigTest, RefusesValuesThatContradictEachOther) {
   } catch (const PrivacyError& error) {
     EXPECT_NE(std::string(error.what()).find("training.checkpoint: found best"), std::string::npos) << error.what();
   }
+  const auto expect_one_variable = [&](const std::vector<std::string>& settings, const std::string& key) {
+    auto all = settings;
+    all.emplace_back("dataset.columns.value=[a, b]");
+    expect_refused(least_text, {"config.yaml: ", key, "not implemented"}, all);
+  };
+  expect_one_variable({"privacy.relation=series", "dataset.owner.column=home"}, "dataset.owner: found");
+  expect_one_variable({"privacy.v=1"}, "privacy.v: found");
+  expect_one_variable({"dataset.format=synthetic", "dataset.path=hourly", "dataset.start=null"},
+                      "dataset.format: found synthetic");
+  expect_one_variable({"dataset.path=data/{rank}.txt"}, "dataset.columns.value: found");
   const auto expect_no_mixture = [&](const std::vector<std::string>& settings, const std::string& part) {
     auto all = settings;
     all.emplace_back("training.trainable=mixture");

@@ -29,10 +29,10 @@ inline at::Tensor clipped_series_sum(models::Forecaster& model, const models::Wi
   for (std::int64_t first = 0; first < windows;) {
     auto end = first + 1;
     while (end < windows && places[static_cast<std::size_t>(end)] == places[static_cast<std::size_t>(first)]) ++end;
-    // Window by window: nothing of a batch's code is used.
+    // Window by window, or those that are forecast together: nothing of a batch's code is used.
     std::vector<at::Tensor> of_layers;
-    for (auto w = first; w < end; ++w) {
-      model.losses(batch.rows(w, 1));
+    for (auto w = first; w < end; w += model.variables()) {
+      model.losses(batch.rows(w, model.variables()));
       model.backward();
       for (std::size_t l = 0; l < model.layers().size(); ++l) {
         const auto gradient = recorded_gradient(model, *model.layers()[l]) / static_cast<double>(lambda);

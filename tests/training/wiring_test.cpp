@@ -254,12 +254,16 @@ class Wiring : public TrainingFixture {
           else sampling::augment(law, *config.privacy.v, draws_of_data, count, store.past_length(), values, observed);
         };
       auto sum = at::zeros_like(model->parameters().gradients(), at::kDouble);
-      if (config.privacy.relation == privacy::Relation::series) {
+      const bool of_series = config.privacy.relation == privacy::Relation::series;
+      const auto variables = data_.dataset.variable_count();
+      if (of_series || variables > 1) {
+        auto records = places;  // of a series; else the variables' windows of the same steps, which are side by side
+        for (std::size_t w = 0; w < drawn && !of_series; ++w) records[w] = static_cast<std::int64_t>(w) / variables;
         std::vector<double> norms;
         if (!windows.empty())
-          sum = test::clipped_series_sum(*model, source.gather(windows, augment), places,
-                                         {config.privacy.clipping, config.privacy.clip_norm},
-                                         config.sampling.subsequences_per_sequence, norms);
+          sum = test::clipped_series_sum(
+              *model, source.gather(windows, augment), records, {config.privacy.clipping, config.privacy.clip_norm},
+              variables * (of_series ? config.sampling.subsequences_per_sequence : 1), norms);
       } else if (!windows.empty()) {
         test::clipped_sum(*model, source.gather(windows, augment), clipping);
         sum = model->parameters().gradients().to(at::kDouble);
@@ -330,6 +334,55 @@ TEST_F(Wiring, OwnersAreTheRecordsWhereSeriesHaveThem) {
     EXPECT_EQ(ledger.method.privacy()->unit(), mechanism::unit_of(config, data_.training_lengths()));
     EXPECT_NE(mechanism::statement(ledger).find("whether all series of one owner are in the data"), std::string::npos);
   }
+}
+
+// What a series has at one step is one record, whatever the model makes of its variables.
+TEST_F(Wiring, TheVariablesOfASeriesAreOneRecord) {
+  data_.dataset.variables = {"first", "second"};
+  const std::vector<Case> all = {
+      {"wor, wr", [](Config&) {}},
+      {"wor, poisson, two windows a series",
+       [](Config& c) {
+         c.sampling.bottom_level = privacy::BottomLevel::poisson;
+         c.sampling.batch_size = 6;
+         c.sampling.subsequences_per_sequence = 2;
+       },
+       6.0},
+      {"poisson, wr, per layer",
+       [](Config& c) {
+         c.sampling.top_level = privacy::TopLevel::poisson;
+         c.privacy.clipping = privacy::ClippingKind::per_layer;
+       }},
+      {"series, wor, three windows a series",
+       [](Config& c) {
+         c.privacy.relation = privacy::Relation::series;
+         c.sampling.batch_size = 6;
+         c.sampling.subsequences_per_sequence = 3;
+         c.privacy.noise_multiplier = 8.0;
+       },
+       2.0},
+  };
+  int threads = 1;
+  for (const auto& model : models::model_names())
+    for (const auto& c : all) {
+      const Threads some(threads = 3 - threads);
+      const auto called = cat(model, ", ", c.name);
+      SCOPED_TRACE(called);
+      auto config = small_training_of(model);
+      config.dataset.value_columns = data_.dataset.variables;
+      c.set(config);
+      expect_releases(config, called, 3, c.divisor);
+      const auto ledger =
+          mechanism::read_ledger(nlohmann::ordered_json::parse(read_file(folder(called).ledger())), "ledger");
+      EXPECT_EQ(ledger.method.scheme().sequences(), 3);
+      EXPECT_EQ(ledger.method.scheme().variables(), 2);
+      EXPECT_EQ(ledger.method.privacy()->unit(), mechanism::unit_of(config, data_.training_lengths()));
+      EXPECT_NE(mechanism::statement(ledger).find("all 2 variables"), std::string::npos);
+    }
+  // A model that couples rows of which a record has others would spread a value over several records.
+  auto config = small_training_of("itransformer");
+  config.dataset.value_columns = {"first", "second", "third"};
+  EXPECT_THROW(trainer("others", config), PrivacyError);
 }
 
 TEST_F(Wiring, EveryModelReleasesTheMechanismsOwn) {
@@ -813,6 +866,59 @@ TEST_F(Wiring, InsertedWindowsMoveTheSumByTheClipNorm) {
       }
     }
   }
+}
+
+// A window of all variables counts as one window of one variable does, also where all of them say the same.
+TEST_F(Wiring, AWindowOfAllVariablesMovesTheSumByTheClipNorm) {
+  constexpr std::int64_t variables = 3;
+  const double clip = 0.1;
+  for (std::size_t s = 0; s < data_.dataset.series.size(); ++s)
+    data_.dataset.series[s].values = data_.dataset.series[s / variables * variables].values;
+  for (const std::string name : {"simple_ff", "itransformer"})
+    for (const auto bottom : {privacy::BottomLevel::with_replacement, privacy::BottomLevel::poisson})
+      for (const int threads : {1, 2}) {
+        const Threads some(threads);
+        auto config = small_training_of(name);
+        config.dataset.value_columns = {"a", "b", "c"};
+        const auto type = at::TensorOptions(at::kFloat);
+        const auto model = model_of(config, type);
+        RandomStream weights(SecretKey::from_seed(4), "initial weights", 0);
+        model->initialise(weights);
+        const data::WindowStore store(data_.dataset, model->past_length(), 4);
+        WindowSource source(store, features_of(*model, data_.dataset), type);
+        privacy::SubsamplingScheme::Parameters law;
+        law.lengths = privacy::SeriesLengths::equal(100, 190).of_variables(variables);
+        law.context_length = 8;
+        law.forecast_length = 4;
+        law.batch_size = 100;
+        law.top_level = privacy::TopLevel::deterministic;
+        law.bottom_level = bottom;
+        privacy::PrivacyUnit unit;
+        unit.variables = variables;
+        StepEngine engine(
+            *model,
+            mechanism::PrivateMechanism(unit, privacy::SubsamplingScheme(law), {privacy::ClippingKind::flat, clip}, {}),
+            {});
+        const auto sum = [&](std::int64_t others, bool with_it) {
+          std::vector<data::WindowIndex> windows;
+          std::vector<std::int64_t> places;
+          for (std::int64_t place = 0; place < 100; ++place) {
+            const bool drawn = others * (place + 1) / 100 > others * place / 100;
+            if (place == 50 ? !with_it : !drawn) continue;
+            for (std::int64_t v = 0; v < variables; ++v) {
+              windows.push_back({place % 2 * variables + v, (37 * place) % 180});
+              places.push_back(place);
+            }
+          }
+          return engine.sum(source.gather(windows), places).clone();
+        };
+        for (const std::int64_t others : {0, 9, 80}) {
+          SCOPED_TRACE(cat(name, ", ", threads, " threads, ", others, " other windows"));
+          const double moved = (sum(others, true) - sum(others, false)).norm().item<double>();
+          EXPECT_LE(moved, clip);
+          EXPECT_GT(moved, 0.9 * clip);
+        }
+      }
 }
 
 // Joined windows against a loop over windows and series: missing values, windows before the beginning of a series,

@@ -170,6 +170,21 @@ struct Dataset {
   /// The owner of each series, numbered from 0 in the order of their first series; empty: none are known.
   std::vector<std::int64_t> owner = {};
   std::vector<std::shared_ptr<const ExternalForecasts>> external = {};
+  /// The names of V variables that each series has at every step, V ≥ 2; empty: it has one. Then `series` holds V
+  /// entries in a row for each, in this order: one start, one length, missing values where a variable has none.
+  std::vector<std::string> variables = {};
+
+  /// V.
+  [[nodiscard]] std::int64_t variable_count() const noexcept {
+    return variables.empty() ? 1 : static_cast<std::int64_t>(variables.size());
+  }
+  /// What is in the record of one series: its number, or that of its owner.
+  [[nodiscard]] std::int64_t record_of(std::int64_t entry) const {
+    return owner.empty() ? entry / variable_count() : owner[static_cast<std::size_t>(entry)];
+  }
 };
+
+/// "20 series", or "20 series of 3 variables".
+[[nodiscard]] std::string counted_series(const Dataset& dataset);
 
 }  // namespace tsdp::data

@@ -16,8 +16,8 @@ struct StatedForm {
   std::string duplicates, gaps;
 };
 
-/// Reads `item=NAME,time=NAME,value=NAME`, of which any part may be left out. Throws UsageError that begins with
-/// `name`.
+/// Reads `item=NAME,time=NAME,value=NAME`, of which any part may be left out and value may be there several times.
+/// Throws UsageError that begins with `name`.
 [[nodiscard]] ColumnNames parse_columns(const std::string& text, const std::string& name = "--columns");
 
 /// The format that `stated` names, or else `by_name`, the one that the name of `file` indicates (format_by_ending,

@@ -55,9 +55,13 @@ enum class Gaps {
 };
 constexpr Names<Gaps, 2> names_of(Gaps) { return {{{Gaps::error, "error"}, {Gaps::missing, "missing"}}}; }
 
+/// Most variables that a series may have.
+inline constexpr std::size_t most_variables = 100;
+
 /// Names of columns of csv and csv_long files; empty: by their usual names (docs/data.md).
 struct ColumnNames {
-  std::string item, time, value;
+  std::string item, time;
+  std::vector<std::string> values = {};  ///< several, all different: the variables of each series
   std::string owner = {};  ///< of csv_long, and read by read_owners alone
 };
 
@@ -91,6 +95,8 @@ struct ReadOptions {
 /// in the first column at the stated frequency, one series per further column, named by the header. csv_long: a header
 /// with one column each for names, time stamps and values in any order, one row per value; series come in the order in
 /// which they first appear, other columns are ignored with a warning; without a column of names there is one series.
+/// Where several columns of values are named, each series has as many variables (Dataset::variables), and each entry
+/// the name NAME/COLUMN.
 /// The rows of both may be in any order. A frequency that is too fine for the times (coarser_than) is refused; with
 /// gaps: missing, it only causes a warning. Warns of values that single precision cannot tell apart. tsf: the Monash
 /// form (papers and GluonTS): header keys, `?` for missing, per-series starts and lengths. jsonl: one JSON object per

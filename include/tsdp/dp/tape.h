@@ -27,6 +27,9 @@ class Tape {
   Value beside(Value input, const at::Tensor& constant);
   /// The same elements in another shape.
   Value view(Value input, std::vector<std::int64_t> shape);
+  /// Attention with `heads` heads among every `tokens` rows of (B, D) in a row, without parameters of its own:
+  /// softmax(q kᵀ / √(D / heads)) v. Rows of other groups do not matter.
+  Value attention(Value query, Value key, Value value, std::int64_t tokens, std::int64_t heads);
 
   [[nodiscard]] const at::Tensor& operator[](Value value) const { return nodes_.at(value).value; }
 
@@ -40,19 +43,22 @@ class Tape {
     relu,
     add,
     beside,
-    view
+    view,
+    attention
   };
   struct Node {
     Kind kind = Kind::constant;
     at::Tensor value;
-    Value first = 0, second = 0;
+    Value first = 0, second = 0, third = 0;
     Map* layer = nullptr;
+    at::Tensor weights;  // of attention: (G, heads, tokens, tokens)
     bool wants_gradient = false;
     Gradient gradient;
   };
   Value push(Node node);
   Value derived(Kind kind, at::Tensor value, Value first, Value second);
   void give(Value to, const Gradient& gradient);
+  void attention_backward(const Node& node, const at::Tensor& gradient);
 
   std::vector<Node> nodes_;
 };

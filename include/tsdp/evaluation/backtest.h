@@ -1,6 +1,7 @@
 // Rolling-window evaluation of an exported model, beside forecasts that are free.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -81,6 +82,15 @@ struct ModelShape {
   bool from_samples = false;  ///< whether its quantiles come from sample paths
   double lower_bound = -std::numeric_limits<double>::infinity();  ///< what no forecast is below
   double upper_bound = std::numeric_limits<double>::infinity();  ///< or above
+  std::int64_t variables = 1;  ///< of a series, that it forecasts together: rows that must be side by side
+
+  /// The most rows, at most `most` where that is possible, that have whole series.
+  [[nodiscard]] std::int64_t rows(std::int64_t most) const {
+    return std::max<std::int64_t>(1, most / variables) * variables;
+  }
+  /// Throws UsageError unless series have the variables that it forecasts together, and Error unless `indices` has them
+  /// side by side.
+  void require_variables(const data::Dataset& dataset, std::span<const data::WindowIndex> indices) const;
 };
 /// Throws DataError if an attribute is missing, of another type or out of range.
 [[nodiscard]] ModelShape shape_of(const torch::jit::Module& model);

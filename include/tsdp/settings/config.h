@@ -48,7 +48,8 @@ struct Config {
     std::string format = "auto";     // taken from the file
     std::string frequency = "auto";  // taken from the file
     std::optional<std::string> start;
-    std::optional<std::string> item_column, time_column, value_column;  // for csv and csv_long; none: usual names
+    std::optional<std::string> item_column, time_column;  // for csv and csv_long; none: usual names
+    std::vector<std::string> value_columns;  // for csv_long; none: the usual name; several: each series' variables
     std::string duplicates = "error";
     std::string gaps = "auto";
     std::string short_series = "error";
@@ -72,6 +73,10 @@ struct Config {
     /// The path of one of these files.
     [[nodiscard]] std::string path_of(std::int64_t file) const;
     [[nodiscard]] bool has_owners() const { return owner_file || owner_column; }
+    /// V of each series.
+    [[nodiscard]] std::int64_t variable_count() const {
+      return value_columns.empty() ? 1 : static_cast<std::int64_t>(value_columns.size());
+    }
   } dataset;
   struct Model {
     std::string name = "simple_ff";
@@ -212,6 +217,7 @@ struct ModelRules {
   std::int64_t width_with_prior =
       0;  ///< hidden units to use with it, as noise grows with parameters; 0: the standard ones
   bool reads_covariates = false;  ///< whether it is given what is known of every step (dataset.covariates)
+  bool joins_variables = false;  ///< whether it forecasts the variables of a series together (dataset.columns.value)
 
   bool operator==(const ModelRules&) const = default;
 };

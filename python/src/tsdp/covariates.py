@@ -81,7 +81,7 @@ class Covariates:
 
     def rows(self, one: Series, count: int) -> np.ndarray:
         """Those of `count` steps from the start of a series. Raises DataError where some are not known."""
-        table = self.tables.get(None if None in self.tables else str(one.item_id))
+        table = self.tables.get(None if None in self.tables else str(one.item_id if one.whole is None else one.whole))
         if table is None:
             raise DataError(f"covariates: found no row of series '{one.item_id}'; expected rows of each series, by its name")
         if table.start is None:

@@ -29,7 +29,7 @@ class Exported(torch.nn.Module):
     """(past_target (B, P), past_observed (B, P), levels (A)) -> quantiles (B, A, H) and means (B, H), for P = past_length of the model. A model that
     reads time features is also told them, (B, P + H, F). One that is mixed with forecasts of other programs is also given these, `external`
     (B, J + 1, E, 10, H), NaN where not known (tsdp.mixture.Forecaster). One that forecasts by sampling is also given draws (B, S, H, 2), uniform in (0, 1], and
-    gives its sample paths (B, S, H), too."""
+    gives its sample paths (B, S, H), too. Rows of one that forecasts the variables of a series together are side by side, in the order of `variables`."""
 
     def __init__(self, forecaster: Forecaster) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -51,24 +51,26 @@ def _traced(archive: Archive, path: str) -> tuple[torch.export.ExportedProgram, 
     forecaster = forecaster_of(archive, path)
     forecaster.at_a_time = max(1, forecaster.windows)
     network, past = forecaster.network, forecaster.past_length
-    batch, levels, paths = torch.export.Dim("batch"), torch.export.Dim("levels"), torch.export.Dim("paths")
+    levels, paths = torch.export.Dim("levels"), torch.export.Dim("paths")
+    batch = torch.export.Dim("batch") if network.variables == 1 else network.variables * torch.export.Dim("batch")
+    rows = 2 * network.variables
     stream = torch.Generator().manual_seed(1)
 
     def made(*shape: int) -> Tensor:
         return 1.0 - torch.rand(shape, generator=stream)
 
     given: dict[str, tuple[Tensor, dict[int, Any]]] = {
-        "past_target": (made(2, past), {0: batch}),
-        "past_observed": (torch.ones(2, past), {0: batch}),
+        "past_target": (made(rows, past), {0: batch}),
+        "past_observed": (torch.ones(rows, past), {0: batch}),
         "levels": (torch.tensor([0.1, 0.5, 0.9], dtype=torch.float64), {0: levels}),
     }
     if network.reads_time_features:
-        given["time_features"] = (made(2, past + network.prediction_length, features), {0: batch})
+        given["time_features"] = (made(rows, past + network.prediction_length, features), {0: batch})
     if forecaster.from_samples:
-        given["draws"] = (made(2, _PATHS, network.prediction_length, 2), {0: batch, 1: paths})
+        given["draws"] = (made(rows, _PATHS, network.prediction_length, 2), {0: batch, 1: paths})
     if forecaster.external:
         shape = (forecaster.windows + 1, len(forecaster.external), 10, network.prediction_length)
-        given["external"] = (made(2, *shape), {0: batch})
+        given["external"] = (made(rows, *shape), {0: batch})
     axes = [axes for _, axes in given.values()]
     shapes = (*axes[:3], tuple(axes[3:])) if axes[3:] else tuple(axes)
     program = torch.export.export(

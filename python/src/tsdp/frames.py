@@ -38,6 +38,8 @@ class Series:
     values: np.ndarray
     zone: Any = None
     month_day: int = 0
+    whole: Any = None  # where it is one of several variables: the name of the series that has them
+    variable: str | None = None  # and which one it is
 
     def times(self, frequency: Frequency, count: int) -> pd.DatetimeIndex:
         """Of `count` steps from the start."""
@@ -58,9 +60,10 @@ def series_of(
     frequency: Frequency,
     item_id: str | None = None,
     timestamp: str | None = None,
-    target: str | None = None,
+    target: str | Sequence[str] | None = None,
 ) -> list[Series]:
-    """The series of a long or a wide frame, in the order in which they first appear.
+    """The series of a long or a wide frame, in the order in which they first appear. Several targets are the variables of each series: as many
+    entries of this list in a row, of the same steps, called NAME/TARGET as the programs call them.
 
     >>> frame = pd.DataFrame({"item_id": ["a", "a"], "timestamp": ["2024-01-01", "2024-01-03"], "target": [1.0, 3.0]})
     >>> series_of(frame, Frequency.parse("1D"))[0].values
@@ -73,7 +76,7 @@ def series_of(
 
 
 def frequency_of(
-    frame: pd.DataFrame | pd.Series, item_id: str | None = None, timestamp: str | None = None, target: str | None = None
+    frame: pd.DataFrame | pd.Series, item_id: str | None = None, timestamp: str | None = None, target: str | Sequence[str] | None = None
 ) -> Frequency:
     """The step of all series of a frame, by its times; rows may be missing. Raises DataError where there is no one step.
 
@@ -97,7 +100,15 @@ def _times_by_series(layout: _Layout, frequency: Frequency) -> dict[str, pd.Date
     return {f"series '{name}'": times[own] for name, own in _rows_by_series(layout.frame, layout.columns)}
 
 
-def _layout_of(frame: pd.DataFrame | pd.Series, item_id: str | None, timestamp: str | None, target: str | None) -> _Layout:
+def variables_of(target: str | Sequence[str] | None) -> list[str]:
+    """The variables that targets name; empty: there is one. Raises DataError for the same one twice."""
+    names = [] if target is None or isinstance(target, str) else list(target)
+    if len(set(names)) < len(names):
+        raise DataError(f"target: found {_listed(names)}; expected different columns")
+    return names if len(names) > 1 else []
+
+
+def _layout_of(frame: pd.DataFrame | pd.Series, item_id: str | None, timestamp: str | None, target: str | Sequence[str] | None) -> _Layout:
     if isinstance(frame, pd.Series):
         usual = "target" if isinstance(frame.index, pd.MultiIndex) else "series"
         frame = frame.to_frame(frame.name if frame.name is not None else usual)
@@ -110,7 +121,9 @@ def _layout_of(frame: pd.DataFrame | pd.Series, item_id: str | None, timestamp: 
     stated = {"item_id": item_id, "timestamp": timestamp, "target": target}
     named = any(name is not None for name in stated.values())
     if named or all(any(name in frame.columns for name in names) for names in USUAL_NAMES.values()):
-        columns = {role: _column_of(frame, role, name, stated) for role, name in stated.items()}
+        targets = [target] if target is None or isinstance(target, str) else variables_of(target) or list(target) or [None]
+        columns = {role: _column_of(frame, role, name, stated) for role, name in stated.items() if role != "target"}
+        columns["target"] = [_column_of(frame, "target", name, stated) for name in targets]
         return _Layout(frame, frame[columns["timestamp"]], columns)
     if _may_be_times(pd.Series(frame.index)):
         return _Layout(frame, frame.index)
@@ -252,14 +265,14 @@ def _require_different_texts(names: Any) -> None:
 
 
 def _from_long(frame: pd.DataFrame, frequency: Frequency, columns: dict[str, Any]) -> list[Series]:
-    timestamp, target = columns["timestamp"], columns["target"]
-    others = [f"'{name}'" for place, name in enumerate(frame.columns) if name not in columns.values() and not (place == 0 and str(name) == "Unnamed: 0")]
+    timestamp, targets = columns["timestamp"], columns["target"]
+    used = [name for name in (columns["item_id"], timestamp, *targets) if name is not None]
+    others = [f"'{name}'" for place, name in enumerate(frame.columns) if name not in used and not (place == 0 and str(name) == "Unnamed: 0")]
     if others:
-        read = ", ".join(str(name) for name in columns.values() if name is not None)
+        read = ", ".join(str(name) for name in used)
         warnings.warn(f"ignored the column{'s' if len(others) > 1 else ''} {_listed(others)}; {read} are read", stacklevel=4)
     # Of the whole column, so that all series have one zone.
     all_times, zone = moments(frame[timestamp], frequency, str(timestamp))
-    targets = frame[target]
     rows_of = []
     for name, own in _rows_by_series(frame, columns):
         times = all_times[own]
@@ -271,25 +284,32 @@ def _from_long(frame: pd.DataFrame, frequency: Frequency, columns: dict[str, Any
     out = []
     for name, times, own in rows_of:
         what = f"series '{name}'"
-        values = _numbers(targets.iloc[own], what)
         month_day = frequency.month_day_of(times)
         places = frequency.places_of(times[0], times, what, month_day)
         _require_length(int(places[-1]) + 1, len(places), what)
-        whole = np.full(int(places[-1]) + 1, np.nan)
-        whole[places] = values
-        observed = np.flatnonzero(~np.isnan(whole))
-        if len(observed) == 0:
-            raise DataError(f"{what}: found no value; expected at least one")
+        whole = np.full((len(targets), int(places[-1]) + 1), np.nan)
+        for values, target in zip(whole, targets):
+            values[places] = _numbers(frame[target].iloc[own], what)
+        known = ~np.isnan(whole)
+        if not known.any(1).all():
+            of = "" if len(targets) == 1 else f" in the column '{targets[int(known.any(1).argmin())]}'"
+            raise DataError(f"{what}: found no value{of}; expected at least one")
+        observed = np.flatnonzero(known.any(0))
         first, last = int(observed[0]), int(observed[-1])
         start = frequency.steps_from(times[0], first + 1, month_day)[first]
-        out.append(Series(name, start, whole[first : last + 1], zone, month_day))
+        if len(targets) == 1:
+            out.append(Series(name, start, whole[0, first : last + 1], zone, month_day))
+            continue
+        for values, target in zip(whole, targets):
+            called = str(target) if columns["item_id"] is None else f"{name}/{target}"
+            out.append(Series(called, start, values[first : last + 1], zone, month_day, name, str(target)))
     return out
 
 
 def _rows_by_series(frame: pd.DataFrame, columns: dict[str, Any]) -> list[tuple[Any, np.ndarray]]:
     """The name of each series of a long frame and the places of its rows."""
     item_id = columns["item_id"]
-    names = frame[item_id] if item_id is not None else pd.Series([columns["target"]] * len(frame))
+    names = frame[item_id] if item_id is not None else pd.Series([columns["target"][0]] * len(frame))
     if names.isna().any():
         raise DataError(f"{item_id}: found a row without the name of a series; expected one in each (pandas.read_csv takes texts such as NA for missing: keep_default_na=False)")
     number_of, names_of_series = _numbered(names)

@@ -13,7 +13,7 @@ from typing import Any, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from .networks import Forecast, Levels, Network, repeated
+from .networks import Forecast, Levels, Network
 
 _SPREADS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5)
 _REGRESSORS = 8
@@ -301,15 +301,16 @@ class Forecaster(torch.nn.Module):
         forecasts = []
         for some in ends.split(self.at_a_time):
             count = some.size(0)
+            # Window by window, so that the variables of a series stay side by side.
             windows = [
-                of_windows(whole, some, reach, further).flatten(0, 1) for whole, further in ((past, 0), (observed, 0), (features, horizon))
+                of_windows(whole, some, reach, further).transpose(0, 1).flatten(0, 1) for whole, further in ((past, 0), (observed, 0), (features, horizon))
             ]
-            drawn = None if draws is None else repeated(draws, count)
+            drawn = None if draws is None else draws.repeat(count, 1, 1, 1)
             q, _, _ = self._run(self.network, *windows, at_deciles, drawn)
-            before = of_windows(padded, some + padding, length - self.stride, 0).flatten(0, 1)
+            before = of_windows(padded, some + padding, length - self.stride, 0).transpose(0, 1).flatten(0, 1)
             candidates, _ = self._candidates(*windows, before, at_deciles, drawn)
             both = torch.cat([q.unsqueeze(1), candidates], 1)
-            forecasts.append(both.unflatten(0, (rows, count)))
+            forecasts.append(both.unflatten(0, (count, rows)).transpose(0, 1))
         places = torch.arange(length, device=past.device).expand_as(values)
         begins = torch.where(torch.isnan(values), torch.full_like(places, length), places).min(1, keepdim=True)[0]
         counts = begins < ends - max([horizon] + [season for _, season, _ in self.members])

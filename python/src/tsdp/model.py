@@ -73,6 +73,7 @@ class Model:
         self.prediction_length: int = int(about["prediction_length"])
         self.time_features: list[str] = list(about.get("time_features", []))
         self.covariates: list[str] = list(about.get("covariates", []))
+        self.variables: list[str] = list(about.get("variables", []))  # of a series, that it forecasts together; empty: each by itself
         mixture = (about.get("sizes") or {}).get("mixture") or {}
         self.external_candidates: list[str] = list(mixture.get("external", []))
         self._record = (int(mixture.get("windows", 0)), int(mixture.get("stride", 1)))
@@ -106,7 +107,7 @@ class Model:
         seed: int | None = None,
         item_id: str | None = None,
         timestamp: str | None = None,
-        target: str | None = None,
+        target: str | Sequence[str] | None = None,
         candidates: Sequence[str | os.PathLike[str]] = (),
     ) -> pd.DataFrame:
         """Forecasts of the steps after the end of each series.
@@ -115,14 +116,15 @@ class Model:
         missing values. Times with a zone are read as the programs do: in UTC, and in local time where a step is a day or longer;
         forecasts have the zone of the series. `n`: the first n steps of `prediction_length`. `samples`: so many paths, as columns sample_0 …; a
         model that forecasts by sampling draws 100 otherwise. `seed`: the same paths every time, those of `tsdp-forecast
-        --seed`. `candidates`: files NAME.jsonl with forecasts of other programs, and exported models NAME.pt, that the model is mixed with
+        --seed`. `target`: the column of values, or those of several variables, which then are series NAME/TARGET; without it, the variables that the
+        model forecasts together. `candidates`: files NAME.jsonl with forecasts of other programs, and exported models NAME.pt, that the model is mixed with
         (`external_candidates`), as for `tsdp-forecast --candidates`.
 
         Returns a frame with the columns item_id, timestamp, mean and one a quantile ("0.1"), a row a series and step.
         Raises DataError for frames and UsageError for arguments that do not fit.
         """
         steps = self._steps(n)
-        series = series_of(frame, self.frequency, item_id, timestamp, target)
+        series = series_of(frame, self.frequency, item_id, timestamp, (self.variables or None) if target is None else target)
         parts = []
         for result in self._forecast(series, quantiles, samples, seed, self._external(candidates, series)):
             one, quantile_values, mean, paths = result
@@ -193,6 +195,9 @@ class Model:
             raise UsageError(f"samples: found {samples}; expected at least 1")
         paths = samples if samples is not None else _SAMPLE_PATHS if self.forecasts_by_sampling else 0
         rows = max(1, min(_BATCH_ROWS, _BATCH_DRAWS // max(1, 2 * paths * self.prediction_length)))
+        if self.variables:
+            self._require_variables(series)
+            rows = max(1, rows // len(self.variables)) * len(self.variables)
         key = key_of(seed)
         asked = torch.tensor(levels, dtype=torch.float64, device=self._device)
         for begin in range(0, len(series), rows):
@@ -223,6 +228,17 @@ class Model:
                 raise DataError("found a forecast that is not finite; the model did not train to finite weights, or a value is too large")
             for row, one in enumerate(batch):
                 yield one, quantile_values[row], mean[row], path_values[row]
+
+    def _require_variables(self, series: Sequence[Series]) -> None:
+        """Raises UsageError unless these are all variables of one series after the other."""
+        count = len(self.variables)
+        for place, one in enumerate(series):
+            first, name = series[place - place % count], self.variables[place % count]
+            if len(series) % count or one.variable != name or one.whole != first.whole or len(one.values) != len(first.values):
+                raise UsageError(
+                    f"target: found series '{one.item_id}'; this model forecasts {', '.join(self.variables)} of each series together: expected a frame with "
+                    "these columns, in a row a series and step"
+                )
 
     def _features(self, batch: Sequence[Series]) -> torch.Tensor | None:
         if not self.time_features:

@@ -19,6 +19,7 @@ Forecast = tuple[Tensor, Tensor, Tensor | None]
 Weights = Mapping[str, Tensor]
 Shapes = dict[str, tuple[int, ...]]
 
+_HEADS = 4  # of attention
 _LARGEST_INPUT = 10.0
 _LEAST_SHARE_OF_MEAN_SCALE = 1e-3
 _LEAST_MEAN_SCALE = 1e-10
@@ -165,10 +166,12 @@ class Network(torch.nn.Module):
     head = "args_proj.proj"
     samples_paths = False
     reads_time_features = False
+    joins_variables = False  # whether it may forecast the variables of a series together
 
     def __init__(self, sizes: Mapping[str, Any], weights: Weights) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.covariates = covariates_of(sizes)  # that the head is told of
+        self.variables = int(sizes.get("variables", 1))  # of a series, that are forecast together: rows that are side by side
         self.reads_time_features = type(self).reads_time_features or self.covariates > 0
         self.context_length = int(sizes["context_length"])
         self.prediction_length = int(sizes["prediction_length"])
@@ -325,6 +328,8 @@ class DLinear(Network):
 
 
 class ITransformer(Network):
+    joins_variables = True
+
     @classmethod
     def shapes(cls, sizes: Mapping[str, Any], width_of: Callable[[str, int], int]) -> Shapes:
         width, inputs = width_of("emebdding.weight", 0), width_of(f"{cls.head}.0.weight", 1)  # GluonTS's spelling
@@ -338,6 +343,13 @@ class ITransformer(Network):
         out |= {"encoder.norm.weight": (width,), "encoder.norm.bias": (width,)}
         return {**out, **_linear("projection", step_width * sizes["prediction_length"], width), **_head(cls.head, inputs)}
 
+    def attention(self, stacked: Tensor) -> Tensor:
+        """(B, 3 D): query, key and value. The variables of a series attend to each other."""
+        width = stacked.size(1) // 3
+        query, key, value = stacked.unflatten(0, (-1, self.variables)).unflatten(2, (3, _HEADS, width // _HEADS)).permute(2, 0, 3, 1, 4)
+        weights = torch.softmax(query @ key.transpose(2, 3) / math.sqrt(width // _HEADS), -1)
+        return (weights @ value).transpose(1, 2).flatten(0, 1).flatten(1)
+
     def distribution(self, past: Tensor, observed: Tensor, features: Tensor) -> tuple[Tensor, ...]:
         scaled, scale, placed = self.frame(past, observed, mean_scale(past, observed, self.default_scale))
         level = torch.log(scale) if self.prior == "none" else torch.zeros_like(scale)
@@ -348,8 +360,9 @@ class ITransformer(Network):
             return F.layer_norm(of, [width], self.weight(f"{name}.weight"), self.weight(f"{name}.bias"))
 
         for layer in ("encoder.layers.0", "encoder.layers.1"):
+            weight, bias = (self.weight(f"{layer}.self_attn.in_proj_{part}") for part in ("weight", "bias"))
             # Attention of one token: its value.
-            value = F.linear(x, self.weight(f"{layer}.self_attn.in_proj_weight")[2 * width :], self.weight(f"{layer}.self_attn.in_proj_bias")[2 * width :])
+            value = F.linear(x, weight[2 * width :], bias[2 * width :]) if self.variables == 1 else self.attention(F.linear(x, weight, bias))
             x = norm(x + self.linear(value, f"{layer}.self_attn.out_proj"), f"{layer}.norm1")
             x = norm(x + self.linear(torch.relu(self.linear(x, f"{layer}.linear1")), f"{layer}.linear2"), f"{layer}.norm2")
         steps = self.linear(norm(x, "encoder.norm"), "projection")

@@ -17,6 +17,7 @@ _NETWORK = "network."  # before the number and the weights' names of each other 
 _MIXTURE = ("mixture.log_weights", "mixture.log_spread")  # what was trained of the mixture
 _START = "start."  # before the names of the weights that training began with, where they are a candidate
 _LARGEST_LENGTH = 1_000_000
+_MOST_VARIABLES = 100
 _PRIORS = ("none", "last_value", "seasonal_naive")
 _EXTRA_SEASONS = {"seasonal_regression": 6}
 
@@ -77,6 +78,7 @@ def _sizes(found: Any, path: str, prefix: str = "") -> _Sizes:
     sizes.read["lags"] = [sizes.checked("lags", lag, 1, _LARGEST_LENGTH) for lag in sizes.items("lags", 10_000)]
     sizes.number("time_features", 0, 1000)
     sizes.number("covariates", 0, sizes.read["time_features"], 0)
+    sizes.number("variables", 1, _MOST_VARIABLES, 1)
     sizes.real("default_scale")
     # Models from before these were options have none of them.
     sizes.flag("imputes", False)
@@ -113,6 +115,8 @@ def _mixture(sizes: _Sizes, path: str) -> dict[str, Any] | None:
         network = _sizes(item, path, "mixture.networks.")
         network.one_of("model", tuple(name for name, kind in NETWORKS.items() if not kind.reads_time_features and not kind.samples_paths))
         network.read["sampled_forecasts"] = False
+        if network.read["variables"] > 1:
+            network.refuse("variables", "1 beside a network's own")
         if network.read["covariates"] > 0:
             network.refuse("covariates", "none beside a network's own")
         if network.read["prediction_length"] != sizes.read["prediction_length"]:
@@ -166,7 +170,7 @@ def forecaster_of(archive: Archive, path: str) -> Forecaster:
             described.refuse(key, "a text")
     for key in ("past_length", "prediction_length"):
         described.number(key, 1, _LARGEST_LENGTH)
-    for key in ("time_features", "covariates"):
+    for key in ("time_features", "covariates", "variables"):
         if not isinstance(about.get(key, []), list) or not all(isinstance(name, str) for name in about.get(key, [])):
             described.refuse(key, "a list of names")
     if not isinstance(about.get("unfinished", {}), dict):
@@ -183,6 +187,8 @@ def forecaster_of(archive: Archive, path: str) -> Forecaster:
     stored = dict(archive.weights)
     precision = next((weight.dtype for weight in stored.values()), torch.float32)
     kind = NETWORKS[name]
+    if sizes["variables"] > 1 and (not kind.joins_variables or len(about.get("variables", [])) != sizes["variables"]):
+        raise DataError(f"{path}: model: variables: expected their names, of a model that forecasts them together")
     if kind.reads_time_features and (not sizes["lags"] or sizes["time_features"] < 1):
         raise DataError(f"{path}: model: lags, time_features: expected some of each, for {name}")
 

@@ -17,7 +17,7 @@ import pandas as pd
 from .calendars import Frequency
 from .covariates import Covariates
 from .errors import DataError, Error, UsageError
-from .frames import Series, frequency_of, owners_of, series_of, without_owners
+from .frames import Series, frequency_of, owners_of, series_of, variables_of, without_owners
 from .ledger import Ledger
 from .model import DEFAULT_QUANTILES, Model, load
 from .programs import account, arguments_of, run_program
@@ -110,7 +110,7 @@ class Run:
         private: Mapping[str, Any] | None = None,
         item_id: str | None = None,
         timestamp: str | None = None,
-        target: str | None = None,
+        target: str | Sequence[str] | None = None,
     ) -> pd.DataFrame:
         """Forecasts of the steps after the end of each series of `frame`, as `Model.predict` has them.
 
@@ -121,12 +121,14 @@ class Run:
         """
         if private is None:
             return self.model.predict(frame, quantiles=quantiles, item_id=item_id, timestamp=timestamp, target=target)
+        if variables_of(target) or self.model.variables:
+            raise UsageError("private: found several variables of each series, for which it is not implemented; expected None")
         model = self.model
         series = series_of(frame, model.frequency, item_id, timestamp, target)
         _require_names_of_a_file(series)
         with tempfile.TemporaryDirectory(prefix="tsdp_") as scratch:
             file, made = Path(scratch) / "series.csv", Path(scratch) / "forecasts.csv"
-            _write_new(file, _rows(series, model.frequency), [])
+            _write_new(file, _rows(series, model.frequency, []), [])
             options = {"private": True, **private, "quantiles": list(quantiles), "json": True, "quiet": True}
             places = [f"--model={self.folder / 'model.pt'}", f"--input={file}", f"--output={made}", "--format=csv_long"]
             said = run_program("tsdp-forecast", [*places, *arguments_of(options)])
@@ -188,7 +190,7 @@ def train(
     progress: bool = True,
     item_id: str | None = None,
     timestamp: str | None = None,
-    target: str | None = None,
+    target: str | Sequence[str] | None = None,
 ) -> Run:
     """Trains on the series of `frame` and leaves the run in the folder `output`, which must not be there.
 
@@ -203,6 +205,8 @@ def train(
     `covariates`: what is known of every step and public (`tsdp.holidays`), as columns of a frame with a DatetimeIndex; or of each series, of a frame
     indexed by the series' names and times, or by names alone, where columns of text are categories. The model then forecasts as
     `run.model.with_covariates(frame)`. They are protected like the values with `{"dataset.covariates.private": True}` in `settings`. With `data` they are kept beside it, in `NAME.covariates.csv`.
+    `target`: the column of values; or several, the variables of each series: all that a series has at one step is then protected together, and
+    `itransformer` forecasts them together.
     `owner`: whose each series is, as a column of a long frame or a mapping from the series' names: all series of one owner are then one record
     (`privacy.relation: series`, with the batches and the noise of least total error), as a household or a patient is.
     No file that is there already is written over. Prints the line that training closes with: scores, which epsilon does not cover, beside those of
@@ -219,8 +223,8 @@ def train(
     steps = _step_of(frequency, read, item_id, timestamp, target)
     series = series_of(read, steps, item_id, timestamp, target)
     _require_names_of_a_file(series)
-    owners = None if owner is None else owners_of(frame, series, owner, item_id)
-    asked = _Asked(series, steps, prediction_length, season_length, model, epsilon, delta, settings, covariates, owners)
+    owners = _owners(frame, series, owner, item_id, target)
+    asked = _Asked(series, steps, prediction_length, season_length, model, epsilon, delta, settings, covariates, owners, variables_of(target))
     with tempfile.TemporaryDirectory(prefix="tsdp_") as scratch:
         file, beside = places or (Path(scratch) / "series.csv", Path(scratch) / "series.covariates.csv")
         written: list[Path] = []
@@ -261,7 +265,7 @@ def plan(
     owner: str | Mapping[Any, Any] | None = None,
     item_id: str | None = None,
     timestamp: str | None = None,
-    target: str | None = None,
+    target: str | Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """What `train` would do with the same arguments, as `tsdp-train --dry-run --json` has it: the steps, the noise, the epsilon at the end, and in
     `expectation` whether training is expected to pay. Trains nothing; follows from public facts alone. Raises as `train` does."""
@@ -269,8 +273,8 @@ def plan(
     steps = _step_of(frequency, read, item_id, timestamp, target)
     series = series_of(read, steps, item_id, timestamp, target)
     _require_names_of_a_file(series)
-    owners = None if owner is None else owners_of(frame, series, owner, item_id)
-    asked = _Asked(series, steps, prediction_length, season_length, model, epsilon, delta, settings, covariates, owners)
+    owners = _owners(frame, series, owner, item_id, target)
+    asked = _Asked(series, steps, prediction_length, season_length, model, epsilon, delta, settings, covariates, owners, variables_of(target))
     with tempfile.TemporaryDirectory(prefix="tsdp_") as scratch:
         here = Path(scratch)
         arguments = asked.written(here, here / "series.csv", here / "series.covariates.csv", [])
@@ -279,13 +283,23 @@ def plan(
     return found
 
 
-def _step_of(frequency: str | None, frame: pd.DataFrame | pd.Series, item_id: str | None, timestamp: str | None, target: str | None) -> Frequency:
+def _step_of(frequency: str | None, frame: pd.DataFrame | pd.Series, item_id: str | None, timestamp: str | None, target: str | Sequence[str] | None) -> Frequency:
     """The step that `frequency` names; without it that of the times of a frame, and says which."""
     if frequency is not None:
         return Frequency.parse(frequency)
     found = frequency_of(frame, item_id, timestamp, target)
     print(f"frequency: {found}, by the times of the frame")
     return found
+
+
+def _owners(
+    frame: pd.DataFrame, series: Sequence[Series], owner: str | Mapping[Any, Any] | None, item_id: str | None, target: str | Sequence[str] | None
+) -> list[str] | None:
+    if owner is None:
+        return None
+    if variables_of(target):
+        raise UsageError("owner: given with several targets, for which it is not implemented; expected None: all variables of a series are one record anyway")
+    return owners_of(frame, series, owner, item_id)
 
 
 class _Asked:
@@ -303,8 +317,9 @@ class _Asked:
         settings: Mapping[str, Any] | None,
         covariates: pd.DataFrame | None,
         owners: Sequence[str] | None,
+        variables: Sequence[str],
     ) -> None:
-        self.series, self.steps = series, steps
+        self.series, self.steps, self.variables = series, steps, variables
         self.options: dict[str, Any] = {
             "dataset.format": "csv_long",
             "dataset.frequency": str(steps),
@@ -324,6 +339,11 @@ class _Asked:
             self.options["privacy.enabled"] = "false"
         else:
             self.options |= {"privacy.target_epsilon": epsilon, "privacy.delta": delta, "privacy.noise_multiplier": "auto"}
+        if variables:
+            if taken := {"unique_id", "ds", "owner"} & set(map(str, variables)):
+                raise UsageError(f"target: found a variable '{taken.pop()}', the name of another column of the file that is trained on; expected another name")
+            self.options["dataset.columns.value"] = json.dumps([str(name) for name in variables], ensure_ascii=False)
+            self.options |= {"dataset.columns.item": "unique_id", "dataset.columns.time": "ds"}
         self.owners = owners
         if owners is not None:
             # The batches and the noise that whole records need.
@@ -335,7 +355,7 @@ class _Asked:
     def written(self, scratch: Path, file: Path, beside: Path, written: list[Path]) -> list[str]:
         """Writes the series to `file`, the covariates to `beside` and a configuration into `scratch`; `written` gets the first two as they are made.
         Returns the arguments of `tsdp-train`."""
-        _write_new(file, _rows(self.series, self.steps, self.owners), written)
+        _write_new(file, _rows(self.series, self.steps, self.variables, self.owners), written)
         about: dict[str, Any] = {"path": str(file)}
         if self.known is not None:
             _write_new(beside, self.known.files(), written)
@@ -376,9 +396,14 @@ def _write_new(file: Path, parts: Sequence[pd.DataFrame] | Iterator[pd.DataFrame
             part.to_csv(text, index=False, header=place == 0, date_format=_TIMES, quoting=kept)
 
 
-def _rows(series: Sequence[Series], steps: Frequency, owners: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-    for place, one in enumerate(series):
-        rows = pd.DataFrame({"unique_id": str(one.item_id), "ds": one.times(steps, len(one.values)), "y": one.values})
+def _rows(series: Sequence[Series], steps: Frequency, variables: Sequence[str], owners: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+    count = max(1, len(variables))
+    for place in range(0, len(series), count):
+        one = series[place]
+        name = one.item_id if one.whole is None else one.whole
+        rows = pd.DataFrame({"unique_id": str(name), "ds": one.times(steps, len(one.values))})
+        for variable, of in zip(variables or ["y"], series[place : place + count]):
+            rows[variable] = of.values
         yield rows if owners is None else rows.assign(owner=owners[place])
 
 

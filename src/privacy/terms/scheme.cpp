@@ -44,6 +44,17 @@ SeriesLengths SeriesLengths::between(std::int64_t count, std::int64_t shortest, 
   return out;
 }
 
+SeriesLengths SeriesLengths::of_variables(std::int64_t variables) const {
+  if (variables < 1 || variables > largest_count)
+    throw UsageError(cat("variables: found ", variables, "; expected an integer from 1 to ", largest_count));
+  if (variables > 1 && has_owners())
+    throw UsageError(
+        cat("variables: found ", variables, " with owners of series, which is not implemented; expected 1"));
+  auto out = *this;
+  out.variables_ = variables;
+  return out;
+}
+
 std::int64_t SeriesLengths::operator[](std::int64_t series) const {
   if (!each_.empty()) return each_.at(static_cast<std::size_t>(series));
   return series == count_ - 1 ? longest() : shortest();
@@ -80,6 +91,10 @@ SubsamplingScheme::SubsamplingScheme(Parameters parameters) : parameters_(std::m
       !std::isfinite(p.forecast_noise))
     throw UsageError(cat("augmentation noise: found ", p.context_noise, " and ", p.forecast_noise,
                          "; expected finite numbers of at least 0"));
+  // What v bounds, one value or the norm of a step's change, would have to be said; nothing here does.
+  if (has_noise_on_data() && variables() > 1)
+    throw PrivacyError(cat("augmentation noise: found some with series of ", variables(),
+                           " variables, which is not implemented; expected 0, or series of one variable"));
   for (const auto length : p.lengths.distinct()) at_least_one("sequence length", length);
   const auto shortest = p.lengths.shortest();
   if (shortest < p.forecast_length)
@@ -221,17 +236,24 @@ SubsamplingScheme::Window SubsamplingScheme::window_of(std::int64_t sequence, st
   throw Error(ExitCode::failure, "a window beyond the last one of its owner");
 }
 
+std::int64_t SubsamplingScheme::parts_of_a_series() const noexcept {
+  const auto lambda = parameters_.subsequences_per_sequence;
+  if (parameters_.record == Record::series) return 1;
+  return variables() >= 64 ? lambda : (lambda * variables() + 63) / 64;
+}
+
 std::int64_t SubsamplingScheme::expected_windows() const noexcept {
   // With replacement λ windows per series; Poisson T·min(1, λ/T) = min(T, λ), the same unless the series is tiny.
   // Raising a rate to a multiple of 2⁻⁵³ adds no window.
-  return static_cast<std::int64_t>(
-      std::ceil(expected_sequences() * static_cast<double>(parameters_.subsequences_per_sequence) * (1.0 - 0x1p-40)));
+  return static_cast<std::int64_t>(std::ceil(
+             expected_sequences() * static_cast<double>(parameters_.subsequences_per_sequence) * (1.0 - 0x1p-40))) *
+         variables();
 }
 
 std::optional<std::int64_t> SubsamplingScheme::most_windows() const noexcept {
   const auto& p = parameters_;
   if (p.bottom_level != BottomLevel::with_replacement || (draws_each_series() && !p.largest_batch)) return std::nullopt;
-  return p.largest_batch.value_or(sequences_per_batch()) * p.subsequences_per_sequence;
+  return p.largest_batch.value_or(sequences_per_batch()) * p.subsequences_per_sequence * variables();
 }
 
 }  // namespace tsdp::privacy

@@ -59,8 +59,23 @@ const TheoremSummary& theorem_row(const std::string& id) {
   throw PrivacyError(cat("theorem: found '", id, "'; available are ", join(known, ", ")));
 }
 
+namespace {
+
+/// Throws PrivacyError unless the unit is about the variables that the series have.
+void check_variables(const SubsamplingScheme& scheme, const PrivacyUnit& unit) {
+  if (unit.variables != scheme.variables())
+    throw PrivacyError(cat("variables: found a unit of ", unit.variables, " with series of ", scheme.variables(),
+                           "; expected the same number"));
+  if (unit.v && unit.variables > 1)
+    throw PrivacyError(cat("v: found ", *unit.v, " with series of ", unit.variables,
+                           " variables, which is not implemented; expected none"));
+}
+
+}  // namespace
+
 AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, const Noise& noise,
                              std::optional<std::string> theorem) {
+  check_variables(scheme, unit);
   if (noise.kind == NoiseKind::independent) return apply_theorem(scheme, unit, noise.multiplier, std::move(theorem));
   check_noise_multiplier_of_mechanism(noise.multiplier);
   if (unit.relation != Relation::series || scheme.parameters().record != Record::series)
@@ -106,6 +121,7 @@ AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit&
   if ((unit.relation == Relation::series) != (scheme.parameters().record == Record::series))
     throw PrivacyError(cat("relation: found ", name(unit.relation), " with ", name(scheme.parameters().record),
                            "s as records; expected series where whole series are clipped as one, and there alone"));
+  check_variables(scheme, unit);
   if (unit.relation == Relation::series) {
     auto out = series_theorem(series_law_of(scheme), noise_multiplier);
     if (theorem && *theorem != out.theorem)

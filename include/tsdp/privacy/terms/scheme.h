@@ -38,8 +38,14 @@ class SeriesLengths {
                                              std::optional<std::int64_t> owners = std::nullopt,
                                              std::string grouping = {});
 
+  /// The same series, each of which has `variables` variables with the same steps. Throws UsageError unless there is
+  /// one or more.
+  [[nodiscard]] SeriesLengths of_variables(std::int64_t variables) const;
+
   /// N.
   [[nodiscard]] std::int64_t count() const noexcept { return count_; }
+  /// V.
+  [[nodiscard]] std::int64_t variables() const noexcept { return variables_; }
   /// Whether series have owners, who may have several.
   [[nodiscard]] bool has_owners() const noexcept { return owners_.has_value(); }
   /// How many owners there are: N without owners.
@@ -62,6 +68,7 @@ class SeriesLengths {
   std::vector<std::int64_t> distinct_;
   std::vector<std::int64_t> each_;  // empty where all but the last have the shortest
   std::optional<std::int64_t> owners_;
+  std::int64_t variables_ = 1;
   Owners grouped_;
   std::vector<std::vector<std::int64_t>> owned_;  // the series of each owner
 };
@@ -78,6 +85,9 @@ enum class NewKey {
 /// Structured subsampling (paper, Algorithms 1–6): first whole series, then windows inside them.
 ///
 /// Records are windows, or whole series: then a drawn series' windows are summed, divided by λ, and clipped as one.
+/// Where series have V variables (paper, Appendix I: a step is a vector), a window of a series is one of each variable,
+/// at the same steps: V windows, whose mean gradient takes the place of one window's. They are drawn together and are
+/// in one record, so neighbours that differ in all variables of a step differ in no more records than else.
 /// Where series have owners, "series" below means all series of one owner: λ windows are drawn from all of them.
 /// Epochs of batches in turn leave out the series after the last full batch where records are windows; where they are
 /// series, ghosts that contribute nothing fill the last batch.
@@ -132,6 +142,10 @@ class SubsamplingScheme {
   [[nodiscard]] NewKey new_key() const noexcept;
   /// T = L − L_F + 1 of one series: the number of its windows. Of an owner: of all their series together.
   [[nodiscard]] std::int64_t windows_of(std::int64_t sequence) const;
+  /// V.
+  [[nodiscard]] std::int64_t variables() const noexcept { return parameters_.lengths.variables(); }
+  /// Whether a record may have several windows, which are clipped as one.
+  [[nodiscard]] bool joins_windows() const noexcept { return parameters_.record == Record::series || variables() > 1; }
   /// A window of the data: the number of its series, and the place of its first forecast value (0 ≤ place ≤ L − L_F).
   struct Window {
     std::int64_t series;
@@ -139,27 +153,27 @@ class SubsamplingScheme {
   };
   /// Window `number` (0 ≤ number < windows_of) of a sequence. An owner's windows are counted series by series.
   [[nodiscard]] Window window_of(std::int64_t sequence, std::int64_t number) const;
-  /// Expected number of windows a step, rounded up; the divisor of the noisy sum of windows is Λ nevertheless.
+  /// Expected number of windows a step, rounded up, those of all variables; the divisor of the noisy sum of windows is
+  /// Λ nevertheless.
   [[nodiscard]] std::int64_t expected_windows() const noexcept;
-  /// The most windows that a step can have, λ of each of its series; none if only chance limits them.
+  /// The most windows that a step can have, λ V of each of its series; none if only chance limits them.
   [[nodiscard]] std::optional<std::int64_t> most_windows() const noexcept;
   /// What the noisy sum of the records of a step is divided by: Λ for windows; for series, their expected number.
   [[nodiscard]] double divisor() const noexcept {
     return parameters_.record == Record::window ? static_cast<double>(parameters_.batch_size) : expected_sequences();
   }
-  /// What the sum of a record's windows is multiplied by: 1/λ for series.
+  /// What the sum of a record's windows is multiplied by: 1/V, and 1/(λV) for series.
   [[nodiscard]] double record_scale() const noexcept {
-    return parameters_.record == Record::window ? 1.0
-                                                : 1.0 / static_cast<double>(parameters_.subsequences_per_sequence);
+    const auto windows = parameters_.record == Record::window ? 1 : parameters_.subsequences_per_sequence;
+    return 1.0 / static_cast<double>(windows * variables());
   }
   [[nodiscard]] bool has_noise_on_data() const noexcept {
     return parameters_.context_noise > 0.0 || parameters_.forecast_noise > 0.0;
   }
 
-  /// Parts of a drawn series' windows, each of which is expected to hold at most 64.
-  [[nodiscard]] std::int64_t parts_of_a_series() const noexcept {
-    return parameters_.record == Record::series ? 1 : (parameters_.subsequences_per_sequence + 63) / 64;
-  }
+  /// Parts of a drawn series' windows, each of which is expected to hold at most 64; with V > 1 variables at most
+  /// ⌈64/V⌉ V, which is below 128 for V < 64, and V for more.
+  [[nodiscard]] std::int64_t parts_of_a_series() const noexcept;
   /// Places of a batch: the parts of each of its series, or of every series there is if coins or bins draw them. A
   /// window's place is public, as it depends on no other window. If records are series, a place holds one.
   [[nodiscard]] std::int64_t places() const noexcept {

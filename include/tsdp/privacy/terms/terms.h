@@ -89,6 +89,8 @@ struct PrivacyUnit {
   std::optional<double> v;
   /// For relation series: SHA-256 of which series belong together; empty if every series is on its own.
   std::string owners = {};
+  /// V: what a series has at one step is V values, of as many variables, all of which may differ there.
+  std::int64_t variables = 1;
 
   bool operator==(const PrivacyUnit&) const = default;
 };
