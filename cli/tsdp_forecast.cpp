@@ -100,6 +100,24 @@ void add_covariates(data::Dataset& dataset, const InputOptions& options, const s
   data::require_covariates(dataset, horizon);
 }
 
+/// Warns of series without a value among the last ones that the network reads.
+void warn_of_empty_contexts(const data::Dataset& dataset, const exporting::ModelMetadata& metadata) {
+  const nlohmann::ordered_json::json_pointer place("/sizes/context_length");
+  if (!metadata.model.contains(place) || !metadata.model[place].is_number_integer()) return;
+  const auto context = metadata.model[place].get<std::int64_t>();
+  std::vector<std::string> empty;
+  for (const auto& series : dataset.series) {
+    const auto& values = series.values;
+    const auto read = std::min<std::ptrdiff_t>(context, std::ssize(values));
+    if (std::all_of(values.end() - read, values.end(), [](float value) { return std::isnan(value); }))
+      empty.push_back(series.id);
+  }
+  if (!empty.empty())
+    log::warning(cat(empty.size(), " of ", dataset.series.size(), " series, such as '", empty.front(),
+                     "', have no value in their last ", context,
+                     " steps, which are all that the network reads: it forecasts them from nothing"));
+}
+
 std::vector<double> levels_of(const std::string& text) {
   std::vector<double> levels;
   for (const auto& part : split(text, ',')) {
@@ -209,7 +227,8 @@ std::int64_t season_of(const Options& o, const data::Frequency& frequency) {
 
 /// What was written, and what it costs.
 struct Written {
-  std::size_t series;
+  std::size_t series;   ///< each variable of a series counts
+  std::string counted;  ///< in words
   std::string frequency;
   std::vector<double> levels;
   const exporting::ModelMetadata& metadata;
@@ -239,7 +258,7 @@ void print_as_json(const Options& o, const Written& written) {
 
 void print_as_text(const Options& o, const Written& written) {
   const auto& metadata = written.metadata;
-  print(cat(o.output, ": ", written.series, " series, ", metadata.model.value("prediction_length", std::int64_t{0}),
+  print(cat(o.output, ": ", written.counted, ", ", metadata.model.value("prediction_length", std::int64_t{0}),
             " steps of ", written.frequency, " each, by ", metadata.model.value("name", ""), "\n"));
   print(unfinished_text(metadata));
   if (!o.naive_output.empty()) print(cat(o.naive_output, ": the same by seasonal naive\n"));
@@ -277,6 +296,7 @@ int forecast(const Options& o) {
   }
   auto dataset = read_input(o.input, o.model, frequency, privacy.has_value());
   require_variables(metadata, dataset);
+  warn_of_empty_contexts(dataset, metadata);
   add_covariates(dataset, o.input, mechanism::covariates_of(metadata.model, o.model), o.model,
                  metadata.model.value("prediction_length", std::int64_t{1}));
   request.season_length = season_of(o, dataset.frequency);
@@ -291,7 +311,8 @@ int forecast(const Options& o) {
     log::info(text);
   const auto forecasts = evaluation::forecast_series(module, dataset, request, device);
 
-  Written written{forecasts.size(), dataset.frequency.text(), request.levels, metadata, {}, {}};
+  Written written{
+      forecasts.size(), data::counted_series(dataset), dataset.frequency.text(), request.levels, metadata, {}, {}};
   if (privacy) {
     written.statement = evaluation::inference_privacy(*privacy, 1);
     written.together = evaluation::with_training(*privacy, metadata.privacy);

@@ -135,8 +135,14 @@ def test_what_does_not_fit_is_refused(mixed: tsdp.Run, alone: tsdp.Run, tmp_path
         mixed.model.predict(frame.drop(columns="pressure"))
     with pytest.raises(tsdp.DataError, match="found no value in the column 'pressure'"):
         series_of(frame.assign(pressure=np.nan), mixed.model.frequency, target=BOTH)
-    with pytest.raises(tsdp.DataError, match="expected different columns"):
-        series_of(frame, mixed.model.frequency, target=["pulse", "pulse"])
+    for target in (["pulse", "pulse"], []):
+        with pytest.raises(tsdp.DataError, match="expected different columns"):
+            series_of(frame, mixed.model.frequency, target=target)
+    for other in (mixed.model.to_gluonts, mixed.model.to_darts):
+        with pytest.raises((tsdp.UsageError, ImportError), match="forecasts pulse, pressure of each series together|darts|gluonts"):
+            other()
+    with pytest.raises(tsdp.UsageError, match="beside several targets"):
+        tsdp.train(frame, tmp_path / "no", frequency="1h", prediction_length=6, target=BOTH, settings={"dataset.columns.value": "pulse"})
     with pytest.raises(tsdp.UsageError, match="private: found several variables"):
         alone.forecast(frame, private={"epsilon": 1.0, "delta": 1e-5, "v": 2.0})
     with pytest.raises(tsdp.UsageError, match="owner: given with several targets"):

@@ -244,7 +244,11 @@ Dataset read_csv_long(TextFile& file, const ReadOptions& options) {
   }
   check_stated_step(file, options, moments);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    fill(file, options, places.time, table.zone_hint(options.frequency), rows[i], moments[i], dataset.series[i]);
+    const auto hint = cat(table.zone_hint(options.frequency),
+                          places.item ? std::string()
+                                      : cat("; if there are several series, ", options.names.column("item"),
+                                            " says which column has their names"));
+    fill(file, options, places.time, hint, rows[i], moments[i], dataset.series[i]);
     if ((i + 1) % variables != 0) continue;
     const auto of_one = std::span(dataset.series).subspan(i + 1 - variables, variables);
     const auto is_empty = [](const Series& series) {
@@ -253,7 +257,8 @@ Dataset read_csv_long(TextFile& file, const ReadOptions& options) {
     if (!cut_missing_ends(of_one, options.frequency))
       file.fail_line(rows[i].front().line, cat("found no value of series ",
                                                in_quotes(std::find_if(of_one.begin(), of_one.end(), is_empty)->id),
-                                               "; expected at least one that is not missing"));
+                                               "; expected at least one that is not missing",
+                                               variables > 1 ? ": leave out the series, or the variable" : ""));
     for (std::size_t v = 0; v < variables; ++v) rows[i - v] = {};
   }
   return dataset;

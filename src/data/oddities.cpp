@@ -112,7 +112,9 @@ std::string guarantee_of(const Dataset& dataset) {
           "; expected each series once, ", guarantee_of(dataset),
           grows ? "give the longest of each alone (dataset.split: last with test_windows makes the rolling windows), "
                   "or the train file"
-                : "leave the copies out"));
+          : dataset.variables.empty()
+              ? "leave the copies out"
+              : "leave the copies out; a variable that all series share may be a covariate (dataset.covariates)"));
 }
 
 /// Whether half or more of the records whose values can be told from others (series, with all of their variables; or

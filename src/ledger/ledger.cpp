@@ -53,6 +53,8 @@ bool of_owners(const Ledger& ledger) {
   return ledger.method.privacy() && !ledger.method.privacy()->unit().owners.empty();
 }
 
+std::int64_t variables_of(const Ledger& ledger) { return ledger.method.scheme().variables(); }
+
 /// Whether delta would allow publishing one of the N series whole.
 bool delta_is_large(const Ledger& ledger) {
   return ledger.cost && ledger.cost->delta * static_cast<double>(ledger.method.scheme().sequences()) >= 1.0;
@@ -73,7 +75,9 @@ Json not_covered(const Ledger& ledger) {
       ("other models and other runs on the same data, those of a sweep included: their privacy costs compose with this "
        "one's"),
       of_owners(ledger) ? "one person or household with the series of several owners, beyond what `groups` states"
-                        : "one person or household with several series or columns, beyond what `groups` states",
+      : variables_of(ledger) > 1
+          ? "one person or household with several series, beyond what `groups` states"
+          : "one person or household with several series or columns, beyond what `groups` states",
       ledger.method.choice_epsilon() > 0.0
           ? "validation and test values beyond the private choice, and any other choice made by looking at them "
             "(settings, model, number of epochs)"

@@ -151,7 +151,8 @@ std::string model_card(const ModelMetadata& metadata, const std::optional<CardSc
   const auto& ledger = metadata.privacy;
   const auto origin = mechanism::start_origin_of(ledger, "privacy.json");
   const bool is_private = ledger.value("private", false);
-  const bool protects_covariates = part(part(ledger, "covariates"), "protected") == Json(true);
+  // Private forecasts know neither.
+  const bool is_simple = part(part(ledger, "covariates"), "protected") != Json(true) && !model.contains("variables");
   auto out = cat("---\nlibrary_name: tsdp\npipeline_tag: time-series-forecasting\ntags: [time-series-forecasting",
                  is_private && !ledger.value("reproducible", false) ? ", differential-privacy" : "",
                  "]\n---\n\n# A forecaster of ", count_in(model, "prediction_length"), " steps of ",
@@ -159,7 +160,7 @@ std::string model_card(const ModelMetadata& metadata, const std::optional<CardSc
                  " from what the model's file says.\n\n## What it is\n\n", what_it_is(model, origin),
                  "\n## What it may be used for\n\nForecasts of series of the same kind, in the same steps. A forecast "
                  "shows the values that it is made from: give it only to those who may see them",
-                 protects_covariates ? "" : ", or make it with `tsdp-forecast --private`", ".\n\n## Privacy\n\n**",
+                 !is_simple ? "" : ", or make it with `tsdp-forecast --private`", ".\n\n## Privacy\n\n**",
                  plain(text_in(ledger, "statement")), "**\n\n");
   if (const auto state = text_in(ledger, "state"); state != "finished")
     out += cat("The run was not finished when this model was exported: its ledger says ", code(state), ".\n\n");

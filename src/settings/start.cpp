@@ -191,6 +191,9 @@ std::optional<StartWeights> find_start(const Config& config, const std::filesyst
                          ", frequency ", config.dataset.frequency, ", context ",
                          config.model.context_length ? cat(*config.model.context_length) : std::string("auto"),
                          ", forecasts of ", config.dataset.prediction_length, " steps, prior ", shown(prior_of(config)),
+                         joined_variables(config) > 1
+                             ? cat(", ", joined_variables(config), " variables forecast together")
+                             : std::string(),
                          "; expected one of: ", join(shipped, ", "),
                          "; or weights of your own (docs/choosing.md: tsdp-train --config pretrain/…)"));
   return best;

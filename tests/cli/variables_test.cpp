@@ -82,6 +82,19 @@ TEST_F(Variables, AreProtectedTogetherAndForecastTogether) {
     EXPECT_EQ(refused.exit_code, 2);
     EXPECT_NE(refused.err.find("the model forecasts pulse, pressure together"), std::string::npos) << refused.err;
   }
+  // A sensor that stopped long ago is not forecast in silence.
+  auto stopped = patients();
+  for (auto at = stopped.find("\nb,2015-01-03"); at != std::string::npos; at = stopped.find("\nb,", at + 1))
+    stopped.erase(stopped.rfind(',', stopped.find('\n', at + 1)) + 1,
+                  stopped.find('\n', at + 1) - stopped.rfind(',', stopped.find('\n', at + 1)) - 1);
+  write("stopped.csv", stopped);
+  const auto warned = run("tsdp-forecast", {"--model", "together/model.pt", "--input", "stopped.csv", "--output",
+                                            "x.csv", "--columns", both});
+  EXPECT_EQ(warned.exit_code, 0) << warned.err;
+  EXPECT_NE(warned.err.find("1 of 6 series, such as 'b/pressure', have no value in their last 24 steps"),
+            std::string::npos)
+      << warned.err;
+  EXPECT_NE(warned.out.find("3 series of 2 variables"), std::string::npos) << warned.out;
   // What one variable was matters to the forecast of the other, of the same patient alone.
   auto changed = patients();
   changed.replace(changed.rfind(","), 1, ",9");
@@ -167,7 +180,8 @@ TEST_F(Variables, AreRefusedWhereNothingIsKnown) {
   const auto advice = run("tsdp-train", {"--config", "config.yaml", "--advise", "--quiet", "--set",
                                          "sampling.subsequences_per_sequence=2", "--set", "sampling.batch_size=6"});
   EXPECT_EQ(advice.exit_code, 0) << advice.err;
-  expect_failure(plan({"model.start=pretrained"}), "tsdp-train", 2, {"model.start: found pretrained"});
+  expect_failure(plan({"model.start=pretrained"}), "tsdp-train", 2,
+                 {"model.start: found pretrained", "2 variables forecast together"});
   expect_failure(run("tsdp-audit", {"--config", "config.yaml"}), "tsdp-audit", 2,
                  {"found 3 series of 2 variables, which tsdp-audit is not implemented for"});
   make_run("run", {"--set", "model.name=dlinear"});

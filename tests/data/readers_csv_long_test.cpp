@@ -72,7 +72,8 @@ TEST_F(Readers, CsvLongMayHaveSeveralVariables) {
 
   const auto refusal = [&](const std::string& text) { return error(text, how); };
   EXPECT_EQ(refusal("unique_id,ds,pulse,pressure\na,2015-01-01,1,\nb,2015-01-01,1,2\n"),
-            "set.txt:2: found no value of series 'a/pressure'; expected at least one that is not missing");
+            "set.txt:2: found no value of series 'a/pressure'; expected at least one that is not missing: "
+            "leave out the series, or the variable");
   EXPECT_EQ(refusal("unique_id,ds,pulse,pressure\na,2015-01-01,1,x\n").substr(0, 11), "set.txt:2:4");
   EXPECT_NE(refusal("unique_id,ds,pulse\na,2015-01-01,1\n").find("without a column 'pressure'"), std::string::npos);
   EXPECT_NE(refusal("unique_id,ds,pulse,pressure\na,2015-01-01,1,2\na,2015-01-01,1,2\n").find("series 'a/pulse' again"),

@@ -48,6 +48,18 @@ inline mechanism::TrainingMethod method_of_series(privacy::BottomLevel windows, 
                                      {privacy::ClippingKind::flat, 0.05}, privacy::noise_by(std::move(strategy), 1.0));
 }
 
+/// A batch of windows of five series of four variables each.
+inline mechanism::TrainingMethod method_of_variables() {
+  privacy::SubsamplingScheme::Parameters p;
+  p.lengths = privacy::SeriesLengths::equal(5, 100).of_variables(4);
+  p.batch_size = 5;
+  p.top_level = privacy::TopLevel::deterministic;
+  privacy::PrivacyUnit unit;
+  unit.variables = 4;
+  return mechanism::PrivateMechanism(unit, privacy::SubsamplingScheme(std::move(p)),
+                                     {privacy::ClippingKind::flat, 0.05}, {});
+}
+
 /// A batch of windows of those of 20 series that coins draw.
 inline mechanism::TrainingMethod method_of_coins() {
   privacy::SubsamplingScheme::Parameters p;
@@ -122,6 +134,9 @@ inline std::vector<Kind> kinds_of_steps(const std::string& model) {
   for (const auto& [name, noise] : {std::pair{"bsr", StrategyKind::bsr}, std::pair{"bisr", StrategyKind::bisr},
                                     std::pair{"blt", StrategyKind::blt}})
     add(std::string("series, ") + name, of_series(BottomLevel::with_replacement, noise), joined(fours));
+  add("variables", method_of_variables, joined(fours), [&](Kind& k) {
+    if (model == "itransformer") k.options.variables = 4;
+  });
   add("covariates", flat, [](Kind& k) { k.covariates = true; });
   if (model == "deepar") {
     // Too wide for the kernels: LibTorch's cells.

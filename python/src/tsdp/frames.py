@@ -103,8 +103,8 @@ def _times_by_series(layout: _Layout, frequency: Frequency) -> dict[str, pd.Date
 def variables_of(target: str | Sequence[str] | None) -> list[str]:
     """The variables that targets name; empty: there is one. Raises DataError for the same one twice."""
     names = [] if target is None or isinstance(target, str) else list(target)
-    if len(set(names)) < len(names):
-        raise DataError(f"target: found {_listed(names)}; expected different columns")
+    if len(set(names)) < len(names) or (target is not None and not isinstance(target, str) and not names):
+        raise DataError(f"target: found {_listed(names) or 'an empty list'}; expected different columns")
     return names if len(names) > 1 else []
 
 
@@ -121,7 +121,7 @@ def _layout_of(frame: pd.DataFrame | pd.Series, item_id: str | None, timestamp: 
     stated = {"item_id": item_id, "timestamp": timestamp, "target": target}
     named = any(name is not None for name in stated.values())
     if named or all(any(name in frame.columns for name in names) for names in USUAL_NAMES.values()):
-        targets = [target] if target is None or isinstance(target, str) else variables_of(target) or list(target) or [None]
+        targets = [target] if target is None or isinstance(target, str) else variables_of(target) or list(target)
         columns = {role: _column_of(frame, role, name, stated) for role, name in stated.items() if role != "target"}
         columns["target"] = [_column_of(frame, "target", name, stated) for name in targets]
         return _Layout(frame, frame[columns["timestamp"]], columns)

@@ -145,6 +145,7 @@ class Model:
         """A GluonTS predictor of sample paths, `samples` of them, or of quantiles. Raises ImportError without the package gluonts."""
         from .gluonts import TsdpPredictor
 
+        self._require_one_variable("GluonTS")
         return TsdpPredictor(self, samples)
 
     def to_darts(self) -> "TsdpForecaster":
@@ -152,6 +153,7 @@ class Model:
         `retrain=False`. Raises ImportError without the package darts."""
         from .darts import TsdpForecaster
 
+        self._require_one_variable("Darts")
         return TsdpForecaster(self)
 
     def _external(self, candidates: Sequence[str | os.PathLike[str]], series: Sequence[Series]) -> External:
@@ -229,6 +231,10 @@ class Model:
             for row, one in enumerate(batch):
                 yield one, quantile_values[row], mean[row], path_values[row]
 
+    def _require_one_variable(self, package: str) -> None:
+        if self.variables:
+            raise UsageError(f"{package}: found a model that forecasts {', '.join(self.variables)} of each series together, for which it is not implemented; expected model.predict")
+
     def _require_variables(self, series: Sequence[Series]) -> None:
         """Raises UsageError unless these are all variables of one series after the other."""
         count = len(self.variables)
@@ -236,8 +242,8 @@ class Model:
             first, name = series[place - place % count], self.variables[place % count]
             if len(series) % count or one.variable != name or one.whole != first.whole or len(one.values) != len(first.values):
                 raise UsageError(
-                    f"target: found series '{one.item_id}'; this model forecasts {', '.join(self.variables)} of each series together: expected a frame with "
-                    "these columns, in a row a series and step"
+                    f"target: found series '{one.item_id}'; this model forecasts {', '.join(self.variables)} of each series together: expected a long frame "
+                    "with these columns, in this order as the target"
                 )
 
     def _features(self, batch: Sequence[Series]) -> torch.Tensor | None:

@@ -340,6 +340,8 @@ class _Asked:
         else:
             self.options |= {"privacy.target_epsilon": epsilon, "privacy.delta": delta, "privacy.noise_multiplier": "auto"}
         if variables:
+            if "dataset.columns.value" in (settings or {}):
+                raise UsageError("settings: found dataset.columns.value beside several targets; expected one of the two")
             if taken := {"unique_id", "ds", "owner"} & set(map(str, variables)):
                 raise UsageError(f"target: found a variable '{taken.pop()}', the name of another column of the file that is trained on; expected another name")
             self.options["dataset.columns.value"] = json.dumps([str(name) for name in variables], ensure_ascii=False)
