@@ -8,9 +8,11 @@
 namespace tsdp::cli {
 namespace {
 
-/// Whether a network is trained whose forecasts are mixed with others.
+/// Whether a network is trained whose forecasts are mixed with others, which read all that it reads: not what other
+/// variables of a series tell, of which candidates know nothing.
 bool beside_candidates(const mechanism::Settled& run) {
-  return !run.config.model.candidates.empty() && run.config.training.trainable != Trainable::mixture;
+  return !run.config.model.candidates.empty() && run.config.training.trainable != Trainable::mixture &&
+         joined_variables(run.config) == 1;
 }
 
 /// Whether training is expected to add to what is released without it: with at least a tenth of what it could add to

@@ -28,6 +28,11 @@ const ModelRules* find_model(const std::string& name) {
   return nullptr;
 }
 
+std::int64_t joined_variables(const Config& config) {
+  const auto* rules = find_model(config.model.name);
+  return rules != nullptr && rules->joins_variables ? config.dataset.variable_count() : 1;
+}
+
 void add_model(ModelRules rules) {
   if (find_model(rules.name) != nullptr) throw Error(ExitCode::failure, cat("two forecasters are called ", rules.name));
   models().push_back(std::move(rules));

@@ -51,12 +51,6 @@ Sizes sizes_of(const StartWeights& weights) {
   return out;
 }
 
-/// How many variables of a series the model forecasts together.
-std::int64_t joined_variables(const Config& config) {
-  const auto* rules = find_model(config.model.name);
-  return rules != nullptr && rules->joins_variables ? config.dataset.variable_count() : 1;
-}
-
 std::string shown(const Prior& prior) {
   return prior.kind == PriorKind::seasonal_naive ? cat("seasonal_naive of season ", prior.season)
                                                  : std::string(name(prior.kind));

@@ -16,8 +16,7 @@ models::ModelOptions model_options(const Config& config) {
       static_cast<std::int64_t>(data::window_feature_names(frequency, config.dataset.covariate_columns).size());
   options.covariates = static_cast<std::int64_t>(config.dataset.covariate_columns.size());
   options.default_scale = config.model.default_scale;
-  if (const auto* rules = find_model(config.model.name); rules != nullptr && rules->joins_variables)
-    options.variables = config.dataset.variable_count();
+  options.variables = joined_variables(config);
   options.imputes = config.model.missing_values == "mean";
   options.width_factor = config.model.width_factor;
   options.width = width_of(config);

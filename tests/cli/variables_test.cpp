@@ -176,6 +176,9 @@ TEST_F(Variables, AreRefusedWhereNothingIsKnown) {
   expect_failure(
       plan({"augmentation.context_noise=1", "privacy.v=1"}), "tsdp-train", 2,
       {"config.yaml: privacy.v: found a bound with the 2 variables of dataset.columns.value (pulse, pressure)"});
+  EXPECT_EQ(plan({"optimizer.learning_rate=auto"}).out.find("model.candidates learn most of it"), std::string::npos);
+  EXPECT_NE(plan({"optimizer.learning_rate=auto", "model.name=dlinear"}).out.find("model.candidates learn most of it"),
+            std::string::npos);
   // The time of a step is that of batches as they are drawn.
   const auto advice = run("tsdp-train", {"--config", "config.yaml", "--advise", "--quiet", "--set",
                                          "sampling.subsequences_per_sequence=2", "--set", "sampling.batch_size=6"});

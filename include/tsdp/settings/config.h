@@ -226,6 +226,8 @@ struct ModelRules {
 [[nodiscard]] const std::vector<ModelRules>& known_models();
 /// The forecaster of that name; null if there is none.
 [[nodiscard]] const ModelRules* find_model(const std::string& name);
+/// How many variables of a series the model of `config` forecasts together.
+[[nodiscard]] std::int64_t joined_variables(const Config& config);
 /// Adds a forecaster. To be called when the program starts, before a configuration is read. Throws Error if the name is
 /// taken.
 void add_model(ModelRules rules);
