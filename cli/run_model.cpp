@@ -37,10 +37,9 @@ exporting::ModelMetadata metadata_of(const Config& config, const models::Forecas
   return {std::move(about), ledger};
 }
 
-void require_variables(const exporting::ModelMetadata& metadata, const data::Dataset& dataset) {
-  std::vector<std::string> expected;
-  if (const auto found = metadata.model.find("variables"); found != metadata.model.end() && found->is_array())
-    for (const auto& name : *found) expected.push_back(name.is_string() ? name.get<std::string>() : std::string());
+void require_variables(const exporting::ModelMetadata& metadata, const std::string& model,
+                       const data::Dataset& dataset) {
+  const auto expected = mechanism::variables_of(metadata.model, model);
   if (expected.empty() || expected == dataset.variables) return;
   throw UsageError(
       cat(dataset.name, ": found ",

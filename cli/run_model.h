@@ -22,9 +22,10 @@ namespace tsdp::cli {
 [[nodiscard]] exporting::ModelMetadata metadata_of(const Config& config, const models::Forecaster& model,
                                                    const nlohmann::ordered_json& ledger);
 
-/// Throws UsageError unless series have the variables, in the same order, that the model forecasts together, if it
-/// does.
-void require_variables(const exporting::ModelMetadata& metadata, const data::Dataset& dataset);
+/// Throws UsageError unless series have the variables, in the same order, that `model`, a file, forecasts together,
+/// if it does.
+void require_variables(const exporting::ModelMetadata& metadata, const std::string& model,
+                       const data::Dataset& dataset);
 
 /// {"step": s, "of": n} for a model whose run is not finished, with the weights of step s of the n planned; null for a
 /// finished one. A run that was cut off may have taken more steps than its last checkpoint holds.

@@ -74,9 +74,9 @@ Json plan_json(const Config& config, const training::Trainer& trainer, models::F
   const auto& lengths = method.scheme().parameters().lengths;
   out["sequences"] = method.scheme().sequences();
   if (lengths.has_owners()) out["owned_series"] = lengths.count();
-  if (lengths.variables() > 1) out["variables"] = lengths.variables();
-  // A window of all variables counts once.
   const auto variables = lengths.variables();
+  if (variables > 1) out["variables"] = variables;
+  // A window of all variables counts once.
   out["windows_per_step"] = static_cast<double>(method.scheme().expected_windows() / variables);
   if (const auto most = method.scheme().most_windows()) out["most_windows_per_step"] = *most / variables;
   out["model"] = model.name();

@@ -38,6 +38,13 @@ data::Dataset read_file(const std::string& file, const data::StatedForm& form, c
   return data::read_dataset(file, data::read_options_of(file, form, names));
 }
 
+void warn_of_variables(const data::Dataset& dataset, const std::string& output) {
+  if (!dataset.variables.empty())
+    log::warning(cat(output,
+                     ": each variable becomes a series of its own, called NAME/COLUMN: trained on so, each value "
+                     "is protected by itself"));
+}
+
 struct DescribeCommand {
   std::optional<std::string> file, config, write;
   std::vector<std::string> set;
@@ -124,10 +131,7 @@ struct ConvertCommand {
     if (std::filesystem::equivalent(input_file, output_file, ignored))
       throw UsageError(cat("OUTPUT: found '", output_file, "', which is read, too; expected another file"));
     const auto dataset = read_file(input_file, form, "--from");
-    if (!dataset.variables.empty())
-      log::warning(cat(output_file,
-                       ": each variable becomes a series of its own, called NAME/COLUMN: trained on so, each "
-                       "value is protected by itself"));
+    warn_of_variables(dataset, output_file);
     data::write_dataset(dataset, output_file, format);
     if (format == data::Format::lstnet)
       log::warning(cat(output_file,
@@ -161,10 +165,7 @@ struct SplitCommand {
     const auto path = find_config_file(config);
     const auto prepared = data::prepare_data(read_config(path, set), path);
     const auto& d = prepared.config.dataset;
-    if (!prepared.dataset.variables.empty())
-      log::warning(cat(output,
-                       ": each variable becomes a series of its own, called NAME/COLUMN: trained on so, each "
-                       "value is protected by itself"));
+    warn_of_variables(prepared.dataset, output);
     data::write_split(prepared.dataset, prepared.split, {d.prediction_length, d.season_length}, output);
     if (json) {
       const Json out = {{"output", output},

@@ -81,6 +81,9 @@ struct Options {
   bool per_series = false;
 
   [[nodiscard]] training::RunFolder folder() const { return {run}; }
+  [[nodiscard]] std::filesystem::path model_file() const {
+    return model.empty() ? folder().model() : std::filesystem::path(model);
+  }
 };
 
 void add_options(CLI::App& app, Options& o) {
@@ -148,7 +151,7 @@ exporting::LoadedModel model_of(const Options& o, const at::Device& device) {
   const auto folder = o.folder();
   if (o.model.empty() && !is_there(folder.model()))
     return model_of_run(folder, read_config(folder.config()), ExportedWeights::last, Unfinished::allow).module();
-  return exporting::load_model(o.model.empty() ? folder.model() : std::filesystem::path(o.model), device,
+  return exporting::load_model(o.model_file(), device,
                                o.trust ? exporting::ArchiveCode::run : exporting::ArchiveCode::never);
 }
 
@@ -160,7 +163,7 @@ std::vector<std::string> covariates_for(const Options& o, const nlohmann::ordere
   if (horizon != config.dataset.prediction_length)
     throw UsageError(cat(file, ": dataset.prediction_length: found ", config.dataset.prediction_length,
                          "; the model forecasts ", horizon, " steps"));
-  auto covariates = mechanism::covariates_of(model, o.model.empty() ? o.folder().model().string() : o.model);
+  auto covariates = mechanism::covariates_of(model, o.model_file().string());
   if (covariates.empty() != !config.dataset.covariates)
     throw UsageError(cat(file, ": dataset.covariates.file: found ", config.dataset.covariates.value_or("null"),
                          "; the model ",
@@ -252,7 +255,7 @@ int evaluate(const Options& o) {
   if (privacy) evaluation::require_public_covariates(asked.dataset.protects_covariates, metadata.privacy);
   asked.dataset.covariate_columns = covariates_for(o, metadata.model, asked, config_file.string());
   auto data = data::prepare_data(std::move(asked), config_file, privacy.has_value());
-  require_variables(metadata, data.dataset);
+  require_variables(metadata, o.model_file().string(), data.dataset);
   const auto& config = data.config;
   if (const auto trained_on = metadata.model.value("frequency", config.dataset.frequency);
       data::Frequency::parse(trained_on) != data::Frequency::parse(config.dataset.frequency))

@@ -60,8 +60,8 @@ data::Dataset read_input(const InputOptions& options, const std::string& model, 
                          ", the step of the series that ", model, " was trained on"));
   auto dataset = data::read_dataset(options.input, read);
   data::require_magnitudes(dataset);
-  // Private forecasts count the uses of each past: a series that occurs twice would be used twice.
   if (exact) data::require_one_variable(dataset, "--private");
+  // Private forecasts count the uses of each past: a series that occurs twice would be used twice.
   if (exact) data::treat_copies(dataset, data::Copies::refused);
   // Series of a table share its rows; in the other forms each series stands on its own.
   if (read.format == data::Format::csv || read.format == data::Format::lstnet) {
@@ -295,7 +295,7 @@ int forecast(const Options& o) {
     evaluation::require_public_covariates(asked, metadata.privacy);
   }
   auto dataset = read_input(o.input, o.model, frequency, privacy.has_value());
-  require_variables(metadata, dataset);
+  require_variables(metadata, o.model, dataset);
   warn_of_empty_contexts(dataset, metadata);
   add_covariates(dataset, o.input, mechanism::covariates_of(metadata.model, o.model), o.model,
                  metadata.model.value("prediction_length", std::int64_t{1}));

@@ -349,9 +349,9 @@ Covariates read_covariates(const std::filesystem::path& file, const Dataset& dat
   if (dataset.variables.empty()) return FileOfSeries(file, dataset, stated, *item, key).read(columns);
   // The variables of a series have its covariates, under its own name.
   const auto variables = dataset.variables.size();
-  Dataset whole{dataset.name, dataset.frequency, {}};
+  Dataset whole{dataset.name, dataset.frequency, {}};  // the names are all that is asked for
   for (std::size_t s = 0; s < dataset.series.size(); s += variables) {
-    auto& id = whole.series.emplace_back(dataset.series[s]).id;
+    auto& id = whole.series.emplace_back().id = dataset.series[s].id;
     if (const auto end = cat("/", dataset.variables.front()); id.ends_with(end)) id.resize(id.size() - end.size());
   }
   auto out = FileOfSeries(file, whole, stated, *item, key).read(columns);

@@ -243,11 +243,11 @@ Dataset read_csv_long(TextFile& file, const ReadOptions& options) {
       if (times.empty() || row.moment != times.back()) times.push_back(row.moment);
   }
   check_stated_step(file, options, moments);
+  const auto hint = cat(table.zone_hint(options.frequency),
+                        places.item ? std::string()
+                                    : cat("; if there are several series, ", options.names.column("item"),
+                                          " says which column has their names"));
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto hint = cat(table.zone_hint(options.frequency),
-                          places.item ? std::string()
-                                      : cat("; if there are several series, ", options.names.column("item"),
-                                            " says which column has their names"));
     fill(file, options, places.time, hint, rows[i], moments[i], dataset.series[i]);
     if ((i + 1) % variables != 0) continue;
     const auto of_one = std::span(dataset.series).subspan(i + 1 - variables, variables);

@@ -13,6 +13,7 @@
 #include <new>
 #include <set>
 
+#include "base/floor_divide.h"
 #include "data/oddities.h"
 #include "evaluation/private_inference.h"
 #include "evaluation/truth.h"
@@ -70,6 +71,8 @@ ModelShape shape_of(const torch::jit::Module& model) {
   if (model.hasattr("variables")) out.variables = number("variables", 1);
   return out;
 }
+
+std::int64_t ModelShape::rows(std::int64_t most) const { return whole_groups(most, variables); }
 
 void ModelShape::require_variables(const data::Dataset& dataset, std::span<const data::WindowIndex> indices) const {
   if (variables == 1) return;

@@ -38,9 +38,9 @@ void require_fit(const LoadedModel& model, const std::string& file, const data::
   if (const auto names = mechanism::covariates_of(about, file); !names.empty() && names != dataset.covariates.names)
     refuse("found a model that reads the covariates ", join(names, ", "), "; expected those of the data set, ",
            dataset.covariates.names.empty() ? std::string("which has none") : join(dataset.covariates.names, ", "));
-  if (const auto names = about.find("variables");
-      names != about.end() && *names != nlohmann::ordered_json(dataset.variables))
-    refuse("found a model that forecasts the variables ", names->dump(), " together; expected those of the data set, ",
+  if (const auto names = mechanism::variables_of(about, file); !names.empty() && names != dataset.variables)
+    refuse("found a model that forecasts the variables ", join(names, ", "),
+           " together; expected those of the data set, ",
            dataset.variables.empty() ? std::string("which has one") : join(dataset.variables, ", "));
   if (model.module.hasattr("external") && model.module.attr("external").isList() &&
       !model.module.attr("external").toListRef().empty())

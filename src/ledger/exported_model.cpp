@@ -48,7 +48,7 @@ void require_stated_variables(const ExportedModel& model, const std::string& whe
     return document.contains(place) ? document[place] : Json(1);
   };
   const auto joined = number_at(model.model, "/sizes/variables");
-  const auto names = model.model.contains("variables") ? Json(model.model["variables"].size()) : Json(1);
+  const Json names = std::max<std::size_t>(1, variables_of(model.model, where).size());
   const auto stated = number_at(model.privacy, "/mechanism/variables");
   if (joined == names && (joined == Json(1) || joined == stated)) return;
   throw DataError(cat(where, ": privacy.json: mechanism.variables: found ", stated.dump(), "; the model forecasts ",
@@ -155,9 +155,21 @@ CarriedLedger carried_ledger(const std::filesystem::path& file) {
   return {parse_json(ledger_in_onnx(bytes, where), cat(where, ": privacy.json"))};
 }
 
-std::vector<std::string> covariates_of(const nlohmann::ordered_json& about, const std::string& where) {
+namespace {
+
+std::vector<std::string> texts_of(const nlohmann::ordered_json& about, const std::string& where, const char* name) {
   const Fields fields(about, cat(where, ": model"), "a model that tsdp-train wrote");
-  return fields.has("covariates") ? fields.texts("covariates") : std::vector<std::string>();
+  return fields.has(name) ? fields.texts(name) : std::vector<std::string>();
+}
+
+}  // namespace
+
+std::vector<std::string> covariates_of(const nlohmann::ordered_json& about, const std::string& where) {
+  return texts_of(about, where, "covariates");
+}
+
+std::vector<std::string> variables_of(const nlohmann::ordered_json& about, const std::string& where) {
+  return texts_of(about, where, "variables");
 }
 
 }  // namespace tsdp::mechanism

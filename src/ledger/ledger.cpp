@@ -32,8 +32,7 @@ std::string relation_text(const privacy::PrivacyUnit& unit, Edition edition) {
   const auto all_variables = unit.variables > 1 ? cat("all ", unit.variables, " variables") : std::string();
   if (unit.relation == privacy::Relation::series)
     return cat("two data sets are neighbours if they differ in whether one whole series",
-               all_variables.empty() ? "" : ", with ", all_variables, all_variables.empty() ? "" : ",",
-               " is in the data");
+               all_variables.empty() ? std::string() : cat(", with ", all_variables, ","), " is in the data");
   std::string text = "two data sets are neighbours if they differ in one series, in ";
   if (!all_variables.empty())
     return cat(text, "the values of ", all_variables, " ",

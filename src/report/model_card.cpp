@@ -160,7 +160,7 @@ std::string model_card(const ModelMetadata& metadata, const std::optional<CardSc
                  " from what the model's file says.\n\n## What it is\n\n", what_it_is(model, origin),
                  "\n## What it may be used for\n\nForecasts of series of the same kind, in the same steps. A forecast "
                  "shows the values that it is made from: give it only to those who may see them",
-                 !is_simple ? "" : ", or make it with `tsdp-forecast --private`", ".\n\n## Privacy\n\n**",
+                 is_simple ? ", or make it with `tsdp-forecast --private`" : "", ".\n\n## Privacy\n\n**",
                  plain(text_in(ledger, "statement")), "**\n\n");
   if (const auto state = text_in(ledger, "state"); state != "finished")
     out += cat("The run was not finished when this model was exported: its ledger says ", code(state), ".\n\n");

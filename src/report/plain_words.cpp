@@ -37,8 +37,7 @@ std::string protected_unit(const Json& ledger) {
   const auto all = variables > 1.0 ? cat("all ", static_cast<long long>(variables), " variables") : std::string();
   if (kind == "owner") return "all series of any one owner, there or not";
   if (kind == "series")
-    return cat("any one whole series", all.empty() ? "" : cat(", with ", all, ","), all.empty() ? "," : "",
-               " there or not");
+    return cat("any one whole series", all.empty() ? std::string() : cat(", with ", all), ", there or not");
   if (!all.empty())
     return cat("the values of ", all, " of any one series ",
                w == 1.0          ? std::string("at any single step")

@@ -129,7 +129,7 @@ dp::Records StepEngine::records_of(std::span<const std::int64_t> places) const {
     if (by_series ? w == 0 || places[place] != places[place - 1] : w % variables_ == 0) starts.push_back(w);
   }
   starts.push_back(windows);
-  return dp::Records(std::move(starts), by_series ? record_windows_ : variables_);
+  return dp::Records(std::move(starts), record_windows_);
 }
 
 std::int64_t StepEngine::piece_size(std::int64_t windows) const {

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "base/digest.h"
+#include "base/floor_divide.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "dp/device_kind.h"
@@ -45,8 +46,8 @@ constexpr double charge_seconds = 5.0;             // seconds of training covere
 constexpr std::uint64_t first_block = 16;          // before the rate is known
 constexpr std::uint64_t most_blocks = 100;         // of a plan: a killed run loses at most a hundredth of it
 constexpr std::size_t most_lines_waiting = 256;    // of the log, for numbers that are still computed
-constexpr std::size_t validation_rows = 256;       // windows whose loss is taken at a time on the CPU
-constexpr std::size_t more_validation_rows = 1024;  // elsewhere, where every launch costs more
+constexpr std::int64_t validation_rows = 256;      // windows whose loss is taken at a time on the CPU
+constexpr std::int64_t more_validation_rows = 1024;  // elsewhere, where every launch costs more
 constexpr double checkpoint_share = 0.005;         // of the time, at most
 
 StepEngine::Options step_options(const Config& config, bool exact) {
@@ -482,9 +483,8 @@ void Trainer::Run::look(MetricsLog& metrics) {
 
 double Trainer::Run::mean_loss(std::span<const data::WindowIndex> windows) {
   const c10::NoGradGuard no_autograd;
-  const auto variables = static_cast<std::size_t>(model_->variables());
-  const auto most = device_.is_cpu() ? validation_rows : more_validation_rows;
-  const auto rows = std::max<std::size_t>(1, most / variables) * variables;
+  const auto rows = static_cast<std::size_t>(
+      whole_groups(device_.is_cpu() ? validation_rows : more_validation_rows, model_->variables()));
   double sum = 0.0;
   for (std::size_t begin = 0; begin < windows.size(); begin += rows)
     sum += model_->losses(source_.gather(windows.subspan(begin, std::min(rows, windows.size() - begin))))

@@ -1,7 +1,6 @@
 // Rolling-window evaluation of an exported model, beside forecasts that are free.
 #pragma once
 
-#include <algorithm>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -85,9 +84,7 @@ struct ModelShape {
   std::int64_t variables = 1;  ///< of a series, that it forecasts together: rows that must be side by side
 
   /// The most rows, at most `most` where that is possible, that have whole series.
-  [[nodiscard]] std::int64_t rows(std::int64_t most) const {
-    return std::max<std::int64_t>(1, most / variables) * variables;
-  }
+  [[nodiscard]] std::int64_t rows(std::int64_t most) const;
   /// Throws UsageError unless series have the variables that it forecasts together, and Error unless `indices` has them
   /// side by side.
   void require_variables(const data::Dataset& dataset, std::span<const data::WindowIndex> indices) const;

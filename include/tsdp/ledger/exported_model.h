@@ -59,5 +59,7 @@ struct CarriedLedger {
 /// Names of the covariates that a model is given, in its order; `about` is its model.json. Throws DataError, beginning
 /// with `where`, if they are not texts.
 [[nodiscard]] std::vector<std::string> covariates_of(const nlohmann::ordered_json& about, const std::string& where);
+/// The same of the variables of a series that a model forecasts together; none if it forecasts each by itself.
+[[nodiscard]] std::vector<std::string> variables_of(const nlohmann::ordered_json& about, const std::string& where);
 
 }  // namespace tsdp::mechanism

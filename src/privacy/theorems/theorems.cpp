@@ -75,8 +75,8 @@ void check_variables(const SubsamplingScheme& scheme, const PrivacyUnit& unit) {
 
 AppliedTheorem apply_theorem(const SubsamplingScheme& scheme, const PrivacyUnit& unit, const Noise& noise,
                              std::optional<std::string> theorem) {
-  check_variables(scheme, unit);
   if (noise.kind == NoiseKind::independent) return apply_theorem(scheme, unit, noise.multiplier, std::move(theorem));
+  check_variables(scheme, unit);
   check_noise_multiplier_of_mechanism(noise.multiplier);
   if (unit.relation != Relation::series || scheme.parameters().record != Record::series)
     throw PrivacyError(cat("correlated noise with relation ", name(unit.relation),
