@@ -101,7 +101,7 @@ def wheel_of(stage: Path, output: Path, described: str, torch_libraries: str) ->
 
 
 def of_account(root: Path, stage: Path, output: Path, version: str) -> Path:
-    with_programs(stage / "tsdp_account", list(ACCOUNT_PROGRAMS), root / "build" / "wheels" / "account" / "bin")
+    with_programs(stage / "tsdp_account", list(ACCOUNT_PROGRAMS), root / "build" / "wheels-account" / "bin")
     shutil.copy(root / "python" / "wheels" / "launch.py", stage / "tsdp_account" / "__init__.py")
     (stage / "tsdp").mkdir()
     for name in ACCOUNT_MODULES:
@@ -111,7 +111,7 @@ def of_account(root: Path, stage: Path, output: Path, version: str) -> Path:
 
 
 def of_everything(root: Path, stage: Path, output: Path, version: str, extras: str, torch_python: Path) -> Path:
-    built = root / "build" / "wheels" / "tsdp" / "bin"
+    built = root / "build" / "wheels-tsdp" / "bin"
     asked = "import importlib.metadata as m, importlib.util as u; print(m.version('torch').split('+')[0], u.find_spec('torch').submodule_search_locations[0])"
     torch, folder = ran(torch_python, "-c", asked).split()
     libraries = Path(folder) / "lib"

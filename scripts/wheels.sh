@@ -28,7 +28,7 @@ output=$(readlink -m -- "$output")
 tsdp_lock
 tsdp_packages
 tsdp_prepare_ccache
-tools=$tsdp_root/build/wheels/venv
+tools=$tsdp_root/build/wheels
 if [ ! -e "$tools/ready" ]; then
   tsdp_say "wheels: installing the tools that make them…"
   tsdp_new_log wheels
@@ -39,7 +39,7 @@ if [ ! -e "$tools/ready" ]; then
   fi
   : >"$tools/ready"
 fi
-# build_programs NAME CMAKE_ARGUMENTS -- PROGRAMS: into build/wheels/NAME/bin. Without Parquet, whose libraries are larger than all the rest.
+# build_programs NAME CMAKE_ARGUMENTS -- PROGRAMS: into build/wheels-NAME/bin. Without Parquet, whose libraries are larger than all the rest.
 build_programs() {
   local name=$1 arguments=()
   shift
@@ -49,7 +49,7 @@ build_programs() {
     shift
   done
   shift
-  local build=$tsdp_root/build/wheels/$name
+  local build=$tsdp_root/build/wheels-$name  # as deep as build/release, so that ccache finds what that compiled alike
   tsdp_say "wheels: building the programs of $name…"
   tsdp_new_log "wheels-$name"
   if ! { tsdp_logged "wheels-$name" cmake -S "$tsdp_root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTSDP_PARQUET=OFF -DTSDP_BUILD_TESTS=OFF \
