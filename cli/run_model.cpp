@@ -109,13 +109,17 @@ void initialise_as_stated(models::Forecaster& model, const training::RunFolder& 
 
 }  // namespace
 
-evaluation::Metrics scores_of_start(const training::RunFolder& folder, const Config& config,
-                                    const data::PreparedData& data, std::span<const data::ForecastRange> ranges,
-                                    const nlohmann::ordered_json& ledger) {
-  // With the same mixture, in which network and start are then the same weights: what training added is the difference.
+std::unique_ptr<models::Forecaster> start_of_run(const training::RunFolder& folder, const Config& config,
+                                                 const nlohmann::ordered_json& ledger) {
   auto model = training::model_of(config, at::TensorOptions(at::kFloat));
   initialise_as_stated(*model, folder, config, mechanism::read_ledger(ledger, folder.ledger().string()));
-  auto module = exporting::make_module(*model, config.model.sampled_forecasts);
+  return model;
+}
+
+evaluation::Metrics scores_of_start(const models::Forecaster& start, const Config& config,
+                                    const data::PreparedData& data, std::span<const data::ForecastRange> ranges) {
+  // With the same mixture, in which network and start are then the same weights: what training added is the difference.
+  auto module = exporting::make_module(start, config.model.sampled_forecasts);
   return evaluation::backtest(module, data.dataset, ranges, config.dataset.season_length, at::kCPU).model;
 }
 

@@ -54,12 +54,14 @@ struct RunModel {
     return {exporting::make_module(*model, sampled_forecasts), metadata};
   }
 };
-/// Scores of the weights the run began with, before any step, to show what its data added. Throws DataError if the
-/// weights are not those of its ledger.
-[[nodiscard]] evaluation::Metrics scores_of_start(const training::RunFolder& folder, const Config& config,
+/// The model with the weights that the run began with, before any step. Throws DataError if these are not those of its
+/// ledger.
+[[nodiscard]] std::unique_ptr<models::Forecaster> start_of_run(const training::RunFolder& folder, const Config& config,
+                                                               const nlohmann::ordered_json& ledger);
+/// Its scores, to show what the data added.
+[[nodiscard]] evaluation::Metrics scores_of_start(const models::Forecaster& start, const Config& config,
                                                   const data::PreparedData& data,
-                                                  std::span<const data::ForecastRange> ranges,
-                                                  const nlohmann::ordered_json& ledger);
+                                                  std::span<const data::ForecastRange> ranges);
 /// Puts "baselines" (all that the model is scored beside) and "best_free" (null where nothing has a score).
 void put_beside(nlohmann::ordered_json& out, const evaluation::BacktestResult& scores);
 /// "CRPS 0.0712, at its start (epsilon 0: …) 0.0903, of the best that is free (seasonal_quantiles) 0.0801: your data

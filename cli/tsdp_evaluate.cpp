@@ -275,7 +275,8 @@ int evaluate(const Options& o) {
   if (o.per_series) scores.by_series = scores_by_series(data.dataset, scores.result);
   // From true pasts, so not shown next to forecasts from privatised ones.
   if (o.model.empty() && !privacy) {
-    scores.result.start = scores_of_start(folder, read_config(folder.config()), data, ranges, metadata.privacy);
+    const auto written = read_config(folder.config());
+    scores.result.start = scores_of_start(*start_of_run(folder, written, metadata.privacy), written, data, ranges);
     scores.result.start_origin = mechanism::start_origin_of(metadata.privacy, folder.ledger().string());
   }
   if (privacy)

@@ -13,6 +13,7 @@
 #include "export/candidates.h"
 #include "program.h"
 #include "progress_line.h"
+#include "rank_scores.h"
 #include "report/model_card.h"
 #include "report/report_content.h"
 #include "run/charged_for.h"
@@ -57,11 +58,12 @@ std::string path_for_run(const std::string& given, const std::filesystem::path& 
   return std::filesystem::relative(std::filesystem::absolute(found), std::filesystem::absolute(run)).string();
 }
 
-/// The same of a path with {rank}, of which file number `file` is here.
+/// The same of a path with {rank}, of which file number `file` is here, if any is.
 std::string pattern_for_run(const tsdp::Config::Dataset& dataset, std::int64_t file,
                             const std::filesystem::path& config_file, const std::filesystem::path& run) {
   namespace fs = std::filesystem;
   const auto one = dataset.path_of(file);
+  if (!tsdp::is_data_file(one, config_file)) return dataset.path;
   const auto found = tsdp::find_data_file(one, config_file);
   if (path_for_run(one, found, run) == one) return dataset.path;
   for (const auto& folder : {fs::current_path(), fs::absolute(config_file).parent_path()}) {
@@ -253,13 +255,26 @@ void take_steps(tsdp::training::Trainer& trainer, const tsdp::training::RunFolde
                           "; go on with: tsdp-train --resume ", folder.root.string()));
 }
 
-/// Exports the trained model, scores the exported file, and writes the report.
+/// Exports the trained model, scores the exported file, with other ranks on their series, too, and writes the report.
 void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedData& data,
-             const tsdp::training::RunFolder& folder, const Json& plan, bool json) {
+             const tsdp::training::RunFolder& folder, const Json& plan, bool json, tsdp::training::Ranks& ranks) {
   const auto& config = trainer.config();
+  std::unique_ptr<tsdp::models::Forecaster> start;
+  bool others_score = !ranks.alone();
+  const auto with_others = [&](const auto& work) {
+    if (!others_score) return;
+    try {
+      work();
+    } catch (const tsdp::Error& error) {
+      others_score = false;  // the run is done all the same
+      tsdp::log::warning(cat("scores are of rank 0's own series: ", error.what()));
+    }
+  };
   {
     const auto trained = tsdp::cli::model_of_run(folder, config, config.training.checkpoint);
     tsdp::exporting::save_model(*trained.model, trained.sampled_forecasts, trained.metadata, folder.model());
+    start = tsdp::cli::start_of_run(folder, config, trained.metadata.privacy);
+    with_others([&] { tsdp::cli::send_weights(*trained.model, *start, ranks); });
   }
   // Scores what is released: the exported file.
   auto exported = tsdp::exporting::load_model(folder.model(), at::kCPU);
@@ -272,10 +287,13 @@ void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedD
         cat("training.max_epochs ended the run, which ", unused, " (a further run on these data adds its own cost)"));
   if (ledger.contains("warnings"))
     for (const auto& warning : ledger["warnings"]) tsdp::log::warning(warning.get<std::string>());
-  scores.start = tsdp::cli::scores_of_start(folder, config, data, data.split.test, ledger);
+  scores.start = tsdp::cli::scores_of_start(*start, config, data, data.split.test);
   scores.start_origin = tsdp::mechanism::start_origin_of(ledger, folder.ledger().string());
-  tsdp::log::info(cat("on the test windows: ", tsdp::cli::what_data_added(scores),
-                      " (of true values: epsilon does not cover scores)"));
+  with_others([&] { tsdp::cli::add_scores_of_others(scores, ranks); });
+  ranks.end();
+  if (scores.model.windows() > 0)
+    tsdp::log::info(cat("on the test windows: ", tsdp::cli::what_data_added(scores),
+                        " (of true values: epsilon does not cover scores)"));
   for (const auto& remark : scores.remarks) tsdp::log::info(remark);
   tsdp::write_file_atomically(folder.card(), tsdp::exporting::model_card(exported.metadata));
   tsdp::log::info(cat("model: ", folder.model().string(), ", its card: ", folder.card().string()));
@@ -374,7 +392,9 @@ int train_as(tsdp::training::Ranks& ranks, const Options& asked_for) {
   if (!ranks.is_first()) {
     // Rank 0 ends all ranks after a step; torchrun passes on what asks for that.
     static_cast<void>(tsdp::cli::stop_on_signals());
-    if (!o.dry_run && !o.advise) tsdp::training::take_part(settled, data, ranks);
+    if (o.dry_run || o.advise) return 0;
+    tsdp::training::take_part(settled, data, ranks);
+    tsdp::cli::score_own(settled, data, ranks);
     return 0;
   }
   if (o.advise) {
@@ -418,11 +438,7 @@ int train_as(tsdp::training::Ranks& ranks, const Options& asked_for) {
   not_begun->begun();
   tsdp::log::info(cat("training in ", folder.root.string(), " on ", device.str(), " from step ", trainer.step()));
   take_steps(trainer, folder, o.common.quiet);
-  ranks.end();  // scores and the report, which follow, are none of the others' business
-  if (!ranks.alone())
-    tsdp::log::info(cat("scores and report are of the ", data.dataset.series.size(), " series of rank 0, of ",
-                        data.training_lengths().count(), " that were trained on"));
-  release(trainer, data, folder, plan, o.common.json);
+  release(trainer, data, folder, plan, o.common.json, ranks);
   return 0;
 }
 

@@ -147,6 +147,41 @@ void Metrics::add(const WindowForecast& w) {
   }
 }
 
+template <class Self, class Visit>
+void Metrics::each_sum(Self& metrics, const Visit& visit) {
+  const auto visit_mean = [&](auto& mean) {
+    visit(mean.sum);
+    visit(mean.count);
+  };
+  visit(metrics.windows_);
+  visit(metrics.masked_);
+  visit(metrics.absolute_target_);
+  visit(metrics.absolute_error_);
+  for (auto& loss : metrics.quantile_loss_) visit(loss);
+  for (auto& coverage : metrics.coverage_) visit_mean(coverage);
+  for (auto& interval : metrics.intervals_) {
+    visit(interval.total_width);
+    visit_mean(interval.coverage);
+    visit_mean(interval.width);
+  }
+  for (auto* mean : {&metrics.mse_, &metrics.absolute_target_mean_, &metrics.mase_, &metrics.mape_, &metrics.smape_,
+                     &metrics.msis_, &metrics.seasonal_error_})
+    visit_mean(*mean);
+}
+
+std::vector<double> Metrics::sums() const {
+  std::vector<double> out;
+  each_sum(*this, [&](const auto& sum) { out.push_back(static_cast<double>(sum)); });
+  return out;
+}
+
+void Metrics::add(std::span<const double> sums) {
+  if (sums.size() != this->sums().size())
+    throw Error(ExitCode::failure, "scores: found sums of other levels than these metrics have");
+  const auto* next = sums.data();
+  each_sum(*this, [&]<class Sum>(Sum& sum) { sum += static_cast<Sum>(*next++); });
+}
+
 double Metrics::mean_weighted_quantile_loss() const {
   double sum = 0.0;
   for (const double loss : quantile_loss_) sum += loss / absolute_target_;
@@ -176,8 +211,8 @@ std::string beside_free(double score, double free) {
   if (std::abs(percent) < 0.5) return "the model is as good as what is free";
   if (percent >= told_as_factor)
     return cat("the model's CRPS is ", rounded(score / free, 2), " times that of what is free");
-  return cat("the model is ", rounded(std::abs(percent), 2), percent < 0.0 ? " % better" : " % worse",
-             " than what is free");
+  const auto shown = std::abs(percent) < 99.5 ? rounded(std::abs(percent), 2) : cat(std::llround(std::abs(percent)));
+  return cat("the model is ", shown, percent < 0.0 ? " % better" : " % worse", " than what is free");
 }
 
 namespace {

@@ -215,18 +215,24 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
   const bool is_private = ledger.value("private", false);
   std::vector<std::pair<std::string, std::string>> out;
   const auto add = [&](const char* what, const std::string& value) { out.emplace_back(what, value); };
-  const auto& lengths = s.data.split.training_length;
-  const auto [shortest, longest] = std::minmax_element(lengths.begin(), lengths.end());
-  add("Data",
-      cat(s.data.dataset.name, ": ", data::counted_series(s.data.dataset),
-          owners ? cat(" of ", scheme.sequences(), " owners") : std::string(),
-          scheme.variables() > 1 ? ", a value of each every " : ", one value each ", c.dataset.frequency,
-          "; trained on ", *shortest == *longest ? cat(*shortest) : cat(*shortest, " to ", *longest), " values of each",
-          s.data.shards && scheme.sequences() != static_cast<std::int64_t>(lengths.size())
-              ? cat("; these are rank 0's own, of ", scheme.sequences(), " that were trained on")
-              : std::string()));
+  const auto& lengths = scheme.parameters().lengths;
+  const auto own_series = std::ssize(s.data.dataset.series);
+  add("Data", cat(s.data.dataset.name, ": ",
+                  s.data.shards ? cat(scheme.sequences(), " series") : data::counted_series(s.data.dataset),
+                  owners ? cat(" of ", scheme.sequences(), " owners") : std::string(),
+                  scheme.variables() > 1 ? ", a value of each every " : ", one value each ", c.dataset.frequency,
+                  "; trained on ",
+                  lengths.shortest() == lengths.longest() ? cat(lengths.longest())
+                                                          : cat(lengths.shortest(), " to ", lengths.longest()),
+                  " values of each",
+                  s.data.shards && scheme.sequences() != own_series ? cat("; ", own_series, " of them are rank 0's own")
+                                                                    : std::string()));
+  std::int64_t own = 0;
+  for (const auto& scores : s.scores.by_series) own += scores.windows();
   add("Windows scored",
-      cat(s.scores.model.windows(), " (", s.windows, "), ", c.dataset.prediction_length, " steps each"));
+      cat(s.scores.model.windows(), " (", s.windows, "), ", c.dataset.prediction_length, " steps each",
+          own < s.scores.model.windows() ? cat("; ", own, " of rank 0's own series, which alone are shown one by one")
+                                         : std::string()));
   add("Model", cat(c.model.name, ", ", s.metadata.model.value("parameters", std::int64_t{0}), " parameters; reads ",
                    s.metadata.model.value("past_length", std::int64_t{0}), " past values"));
   add("Batches",

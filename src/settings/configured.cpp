@@ -128,7 +128,8 @@ std::string digest_of(std::span<const Series> series, std::span<const std::int64
   return out.hex();
 }
 
-/// Counts the files that {rank} stands for, in `config`, and shares them out. `rank` gets at least one.
+/// Counts the files that {rank} stands for, in `config`, and shares them out. Every rank gets one at least; but of one
+/// file fewer than ranks, rank 0 gets none.
 Shards own_files(Config& config, const std::filesystem::path& config_file, const Rank& rank) {
   auto& d = config.dataset;
   if (!d.files && rank.of > 1) d.files = rank.of;
@@ -142,9 +143,10 @@ Shards own_files(Config& config, const std::filesystem::path& config_file, const
                             d.path_of(count), "; expected files without a gap, or dataset.files"));
     d.files = count;
   }
-  if (*d.files < rank.of)
+  if (*d.files < rank.of - 1)
     throw UsageError(cat(config_file.string(), ": dataset.files: found ", *d.files, " with ", rank.of,
-                         " ranks, each of which reads a file at least; expected ", rank.of, " or more"));
+                         " ranks, each of which reads a file at least; expected ", rank.of, " or more, or ",
+                         rank.of - 1, " if rank 0 has no series of its own"));
   const auto first = *d.files * rank.number / rank.of;
   return {{}, first, *d.files * (rank.number + 1) / rank.of - first};
 }
@@ -229,6 +231,13 @@ PreparedData prepare_data(Config config, const std::filesystem::path& config_fil
       else std::move(read_here.series.begin(), read_here.series.end(), std::back_inserter(dataset.series));
     }
     dataset.name = config.dataset.path = written.path;
+    if (shards->own == 0) {
+      if (config.dataset.frequency == "auto")
+        throw UsageError(cat(config_file.string(),
+                             ": dataset.frequency: found auto, with a rank 0 that reads no file; expected the step of "
+                             "the series, such as 1h"));
+      dataset.frequency = Frequency::parse(config.dataset.frequency);
+    }
   } else {
     dataset = read_file();
   }

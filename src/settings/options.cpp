@@ -82,9 +82,8 @@ const std::vector<Option>& option_table() {
        "for "
        "0, 1, …: the series lie in several files, each of which one rank reads (docs/distributed.md)."},
       {"dataset.files", false, OptionalInteger{AT(dataset.files), {1, most_files}, "auto", "auto"},
-       "How many files {rank} in dataset.path stands for; not used without it. auto: as many as there are ranks; of "
-       "one "
-       "process, as many as are there."},
+       "How many files {rank} in dataset.path stands for; not used without it. One fewer than ranks: rank 0 reads none. "
+       "auto: as many as there are ranks; of one process, as many as are there."},
       {"dataset.format", false,
        choice(AT(dataset.format), {"auto", "lstnet", "tsf", "csv", "csv_long", "jsonl", "synthetic"}),
        "auto: by the file's name and header; lstnet: text, a row a time step, a column a series; tsf: Monash; csv: "
@@ -301,9 +300,8 @@ const std::vector<Option>& option_table() {
       {"training.memory_mb", false, OptionalInteger{AT(training.memory_mb), {1, 1'000'000'000}, "null"},
        "Memory that the records of a batch may take; larger batches are worked on in chunks. null: without bound."},
       {"training.mask_sums", false, Flag{AT(training.mask_sums)},
-       "true hides from rank 0 what each other rank adds to a step: it learns the sum of them alone. For three ranks "
-       "or "
-       "more, all but rank 0 with --mask-key (docs/distributed.md)."},
+       "true hides from rank 0 what each other rank adds to a step, of which it learns the sum alone, and its scores. "
+       "For three ranks or more, all but rank 0 with --mask-key (docs/distributed.md)."},
   };
   return table;
 }

@@ -269,6 +269,15 @@ std::vector<std::string> Ranks::gathered(const std::string& text) {
   return out;
 }
 
+std::vector<std::vector<double>> Ranks::gathered(std::span<const double> numbers) {
+  std::vector<std::vector<double>> out;
+  for (const auto& bytes : gathered(std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()))) {
+    out.emplace_back(bytes.size() / sizeof(double));
+    std::memcpy(out.back().data(), bytes.data(), out.back().size() * sizeof(double));
+  }
+  return out;
+}
+
 std::string Ranks::from_first(const std::string& text) {
   if (alone()) return text;
   auto size = at::full({1}, static_cast<std::int64_t>(text.size()), at::kLong);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,8 @@ class Ranks {
 
   /// On rank 0 the texts of all ranks, in their order; elsewhere none.
   [[nodiscard]] std::vector<std::string> gathered(const std::string& text);
+  /// The same of numbers. A rank that keeps its own to itself gives none.
+  [[nodiscard]] std::vector<std::vector<double>> gathered(std::span<const double> numbers);
   /// The text of rank 0.
   [[nodiscard]] std::string from_first(const std::string& text);
   /// Overwrites `values` with those of rank 0.

@@ -1,6 +1,7 @@
 #include "training/step_share.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "training/model_setup.h"
@@ -15,7 +16,8 @@ namespace {
 enum class Order : std::int64_t {
   step,
   done,
-  interrupted
+  interrupted,
+  validation
 };
 
 at::Tensor message(Order order, std::uint64_t step) {
@@ -39,8 +41,15 @@ void add_masks(const at::Tensor& sum, const SecretKey& key, const data::Rank& ra
 }
 
 StepShare::StepShare(models::Forecaster& model, StepEngine& engine, WindowSource& source,
-                     sampling::StructuredSampler& sampler, const data::Shards& shards, Ranks& ranks, bool masks)
-    : model_(model), engine_(engine), source_(source), sampler_(sampler), ranks_(ranks), masks_(masks) {
+                     sampling::StructuredSampler& sampler, const data::Shards& shards, Ranks& ranks,
+                     std::span<const data::WindowIndex> validation, bool masks)
+    : model_(model),
+      engine_(engine),
+      source_(source),
+      sampler_(sampler),
+      ranks_(ranks),
+      validation_(validation),
+      masks_(masks) {
   const auto& scheme = sampler.scheme();
   const auto begins = shards.begins();
   TORCH_CHECK(begins.back() == scheme.sequences(), "the ranks have told of other series than the scheme draws");
@@ -102,6 +111,18 @@ StepEngine::Result StepShare::step(const SecretKey& sampling, const SecretKey& n
   return result;
 }
 
+WindowSource::LossSum StepShare::validation_loss(std::uint64_t step) {
+  ranks_.take_from_first(message(Order::validation, step));
+  ranks_.take_from_first(model_.parameters().values());
+  auto out = source_.losses(model_, validation_);
+  for (const auto& told : ranks_.gathered(std::span<const double>())) {
+    if (told.size() != 2) continue;
+    out.sum += told[0];
+    out.windows += static_cast<std::int64_t>(told[1]);
+  }
+  return out;
+}
+
 void StepShare::end(bool done, std::uint64_t steps) {
   ranks_.take_from_first(message(done ? Order::done : Order::interrupted, steps));
 }
@@ -117,6 +138,13 @@ std::optional<std::uint64_t> StepShare::follow(const SecretKey& shared) {
     const auto step = static_cast<std::uint64_t>(said[1].item<std::int64_t>());
     if (order == Order::done) return std::nullopt;
     if (order == Order::interrupted) return step;
+    if (order == Order::validation) {
+      ranks_.take_from_first(model_.parameters().values());
+      const auto own = source_.losses(model_, validation_);
+      const std::array<double, 2> told = {own.sum, static_cast<double>(own.windows)};
+      static_cast<void>(ranks_.gathered(std::span(told).first(masks_ ? 0 : told.size())));
+      continue;
+    }
     // Summed again with other weights, a step's masks could be taken off, and its windows would be used twice.
     if (step < next) throw Error(ExitCode::failure, cat("ranks: rank 0 asks for step ", step, " again"));
     next = step + 1;
@@ -138,7 +166,8 @@ void take_part(const mechanism::Settled& run, const data::PreparedData& data, Ra
   StepEngine::Options exactly;
   exactly.exact = true;
   StepEngine engine(*model, run.method, exactly);
-  StepShare share(*model, engine, source, sampler, data.shards.value(), ranks, config.training.mask_sums);
+  const auto validation = data::windows_of(data.split.validation);
+  StepShare share(*model, engine, source, sampler, data.shards.value(), ranks, validation, config.training.mask_sums);
   if (const auto step = share.follow(shared_sampling_key(config, ranks).value()))
     throw Error(ExitCode::interrupted,
                 cat("rank 0 was interrupted after step ", *step, "; go on with rank 0's --resume, and here as before"));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "sampling/structured_sampler.h"
@@ -29,15 +30,19 @@ void add_masks(const at::Tensor& sum, const SecretKey& key, const data::Rank& ra
 /// not depend on the number of ranks. Nor does any bit of the result (StepEngine::exact_sum).
 class StepShare {
  public:
-  /// All must outlive it. The engine is one for exact sums. `masks`: other ranks hide their sums (add_masks).
+  /// All must outlive it. The engine is one for exact sums. `validation`: this rank's windows of the validation part.
+  /// `masks`: other ranks hide their sums (add_masks), and keep the losses of such windows to themselves.
   StepShare(models::Forecaster& model, StepEngine& engine, WindowSource& source, sampling::StructuredSampler& sampler,
-            const data::Shards& shards, Ranks& ranks, bool masks = false);
+            const data::Shards& shards, Ranks& ranks, std::span<const data::WindowIndex> validation,
+            bool masks = false);
 
   /// On rank 0: tells the others which windows are drawn from now on, by the print of the key of the noise; and the
   /// run, which no other has masks of.
   void begin(const std::string& key_print, const std::string& run);
   /// On rank 0: takes step `step`. The result is of its own windows.
   StepEngine::Result step(const SecretKey& sampling, const SecretKey& noise, std::uint64_t step);
+  /// On rank 0: what the model loses, after `step` steps, on the validation windows of all ranks that tell.
+  WindowSource::LossSum validation_loss(std::uint64_t step);
   /// On rank 0, in place of `begin`: lets the others know that there is no run.
   static void give_up(Ranks& ranks) { static_cast<void>(ranks.from_first("")); }
   /// On rank 0: lets the others go after `steps` steps. `done`: the plan is.
@@ -55,6 +60,7 @@ class StepShare {
   WindowSource& source_;
   sampling::StructuredSampler& sampler_;
   Ranks& ranks_;
+  std::span<const data::WindowIndex> validation_;
   bool masks_;
   std::vector<std::int64_t> begins_;  // the first series of every own file; and the end of the last
   std::vector<StepEngine::Shard> shards_;  // the own ones

@@ -1,7 +1,6 @@
 #include "tsdp/training/trainer.h"
 
 #include <ATen/Parallel.h>
-#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,7 +9,6 @@
 #include <span>
 
 #include "base/digest.h"
-#include "base/floor_divide.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "dp/device_kind.h"
@@ -46,8 +44,6 @@ constexpr double charge_seconds = 5.0;             // seconds of training covere
 constexpr std::uint64_t first_block = 16;          // before the rate is known
 constexpr std::uint64_t most_blocks = 100;         // of a plan: a killed run loses at most a hundredth of it
 constexpr std::size_t most_lines_waiting = 256;    // of the log, for numbers that are still computed
-constexpr std::int64_t validation_rows = 256;      // windows whose loss is taken at a time on the CPU
-constexpr std::int64_t more_validation_rows = 1024;  // elsewhere, where every launch costs more
 constexpr double checkpoint_share = 0.005;         // of the time, at most
 
 StepEngine::Options step_options(const Config& config, bool exact) {
@@ -162,8 +158,7 @@ class Trainer::Run {
   void report(const TrainOptions& options, Session& session) const;
   /// Leaves checkpoint and ledger, without the key if the plan is done. Returns whether it is.
   bool close();
-  /// Mean loss of these windows; NaN if there are none.
-  double mean_loss(std::span<const data::WindowIndex> windows);
+  /// Mean loss of the windows of the validation part; NaN if there are none.
   double validation_loss();
   /// Whether the exported weights are those with the least mean training loss.
   [[nodiscard]] bool best_by_training_loss() const;
@@ -183,6 +178,7 @@ class Trainer::Run {
   RunStore store_;
   std::unique_ptr<models::Forecaster> model_;
   data::WindowStore windows_;
+  std::vector<data::WindowIndex> validation_;
   WindowSource source_;
   mechanism::TrainingMethod method_;
   sampling::StructuredSampler sampler_;
@@ -212,6 +208,7 @@ Trainer::Run::Run(mechanism::Settled run, const data::PreparedData& data, at::De
       store_(std::move(folder)),
       model_(forecaster ? std::move(forecaster) : model_of(config_, at::TensorOptions(device).dtype(at::kFloat))),
       windows_(data.dataset, model_->past_length(), config_.dataset.prediction_length),
+      validation_(data::windows_of(data.split.validation)),
       source_(windows_, features_of(*model_, data.dataset), at::TensorOptions(device).dtype(at::kFloat)),
       method_(std::move(run.method)),
       sampler_(method_.scheme()),
@@ -225,7 +222,7 @@ Trainer::Run::Run(mechanism::Settled run, const data::PreparedData& data, at::De
     if (!device.is_cpu())
       throw UsageError(cat("--device: found ", device.str(), " with dataset.path ", config_.dataset.path,
                            ", whose files are summed on CPUs; expected cpu"));
-    share_ = std::make_unique<StepShare>(*model_, engine_, source_, sampler_, *data.shards, ranks_);
+    share_ = std::make_unique<StepShare>(*model_, engine_, source_, sampler_, *data.shards, ranks_, validation_);
   }
   initialise(*model_, config_.training.seed, start_);
   model_->network().keep_networks(networks_of(config_, networks_));
@@ -481,19 +478,9 @@ void Trainer::Run::look(MetricsLog& metrics) {
     found(&Metrics::validation_loss, validation, true);
 }
 
-double Trainer::Run::mean_loss(std::span<const data::WindowIndex> windows) {
-  const c10::NoGradGuard no_autograd;
-  const auto rows = static_cast<std::size_t>(
-      whole_groups(device_.is_cpu() ? validation_rows : more_validation_rows, model_->variables()));
-  double sum = 0.0;
-  for (std::size_t begin = 0; begin < windows.size(); begin += rows)
-    sum += model_->losses(source_.gather(windows.subspan(begin, std::min(rows, windows.size() - begin))))
-               .sum()
-               .item<double>();
-  return sum / static_cast<double>(windows.size());
+double Trainer::Run::validation_loss() {
+  return share_ ? share_->validation_loss(step_).mean() : source_.losses(*model_, validation_).mean();
 }
-
-double Trainer::Run::validation_loss() { return mean_loss(data::windows_of(data_.split.validation)); }
 
 struct Trainer::Run::Session {
   explicit Session(Run& run)

@@ -1,11 +1,17 @@
 #include "training/window_source.h"
 
+#include <c10/core/GradMode.h>
+
 #include <algorithm>
 
+#include "base/floor_divide.h"
 #include "dp/device_kind.h"
 
 namespace tsdp::training {
 namespace {
+
+constexpr std::int64_t rows_of_losses = 256;        // windows whose loss is taken at a time on the CPU
+constexpr std::int64_t more_rows_of_losses = 1024;  // elsewhere, where every launch costs more
 
 /// A buffer of the host's, from which `device` copies. Off the CPU it is a new one each time: the device may not have
 /// read the last one yet.
@@ -30,6 +36,17 @@ WindowSource::WindowSource(const data::WindowStore& store, std::optional<data::F
   device_observed_ = on_device(store.observed(), store.window_length());
   if (features_)
     device_features_ = on_device(features_->values(), features_->window_length() * features_->feature_count());
+}
+
+WindowSource::LossSum WindowSource::losses(models::Forecaster& model, std::span<const data::WindowIndex> indices) {
+  const c10::NoGradGuard no_autograd;
+  const auto rows = static_cast<std::size_t>(
+      whole_groups(options_.device().is_cpu() ? rows_of_losses : more_rows_of_losses, model.variables()));
+  LossSum out{0.0, std::ssize(indices)};
+  for (std::size_t begin = 0; begin < indices.size(); begin += rows)
+    out.sum +=
+        model.losses(gather(indices.subspan(begin, std::min(rows, indices.size() - begin)))).sum().item<double>();
+  return out;
 }
 
 at::Tensor WindowSource::places(std::span<const data::WindowIndex> indices, std::int64_t rows) const {

@@ -25,6 +25,15 @@ class WindowSource {
   using Augment = std::function<void(const double* exact, float* values, const float* observed)>;
   models::WindowBatch gather(std::span<const data::WindowIndex> indices, const Augment& augmented = nullptr);
 
+  /// What the model loses on these windows, gathered some hundreds at a time.
+  struct LossSum {
+    double sum = 0.0;
+    std::int64_t windows = 0;
+    /// NaN without windows.
+    [[nodiscard]] double mean() const { return sum / static_cast<double>(windows); }
+  };
+  [[nodiscard]] LossSum losses(models::Forecaster& model, std::span<const data::WindowIndex> indices);
+
   /// Off the CPU: where these windows begin, for `gather_at`, filled up to `rows` with the beginning of the data: (2,
   /// rows), in pinned memory.
   [[nodiscard]] at::Tensor places(std::span<const data::WindowIndex> indices, std::int64_t rows) const;

@@ -7,6 +7,7 @@
 import argparse
 import importlib.util
 import json
+import math
 import os
 import pathlib
 import random
@@ -64,16 +65,16 @@ class Ranks:
             more = of_rank(rank) if of_rank else []
             variables = {"RANK": str(rank), "WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, **(environment or {})}
             words = ["--config", config or self.config, *(["--output", output] if output else []), "--quiet", "--threads", "1", *arguments, *more]
-            out.append(subprocess.Popen([self.program, *map(str, words)], cwd=folders[rank] if folders else self.files, stderr=subprocess.PIPE, text=True,
+            out.append(subprocess.Popen([self.program, *map(str, words)], cwd=folders[rank] if folders else self.files, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         env={**os.environ, **{name: value for name, value in variables.items() if value is not None}}))
         return out
 
     @staticmethod
     def end(processes):
-        """Exit code and last line of stderr of each."""
+        """Exit code and last line of stderr of each; what it prints is its `answer`."""
         out = []
         for process in processes:
-            _, errors = process.communicate(timeout=300)
+            process.answer, errors = process.communicate(timeout=300)
             lines = [line for line in errors.splitlines() if "warning: " not in line]
             out.append((process.returncode, "\n".join(lines)))
         return out
@@ -103,22 +104,67 @@ class Ranks:
         return found
 
 
+def numbers_of(answer, path=""):
+    """All numbers of a JSON value, by their places."""
+    if isinstance(answer, dict):
+        return {place: number for key, value in answer.items() for place, number in numbers_of(value, f"{path}/{key}").items()}
+    return {path: answer} if isinstance(answer, float | int) else {}
+
+
+def scores(process):
+    answer = json.loads(process.answer)
+    return numbers_of({key: answer[key] for key in ("metrics", "baselines")})
+
+
+def validation_losses(output):
+    lines = [json.loads(line) for line in (output / "private/metrics.jsonl").read_text().splitlines()]
+    return {str(line["step"]): line["validation_loss"] for line in lines if "validation_loss" in line}
+
+
+def require_close(name, found, expected, tolerance):
+    far = [place for place in expected if place not in found or not math.isclose(found[place], expected[place], rel_tol=tolerance, abs_tol=1e-12)]
+    if far or not expected or found.keys() != expected.keys():
+        sys.exit(f"{name}: {[(place, found.get(place), expected[place]) for place in far]}; expected {len(expected)} numbers, found {len(found)}")
+
+
 def same_with_own_files(ranks):
-    """Ranks that have their own files alone end as one process that has all of them."""
+    """Ranks that have their own files alone end as one process that has all of them, and score the model alike. With a file fewer than ranks, rank 0 has
+    none."""
     alone = ranks.folder / "alone"
-    ranks.succeed("alone", ranks.start(1, alone))
+    by_one = ranks.start(1, alone, "--json")
+    ranks.succeed("alone", by_one)
     expected = ranks.result(alone)
-    for count in (2, 3, 4):
+    for count in (2, 3, 4, 5):
         folders = [ranks.folder / f"{count} ranks, {rank}" for rank in range(count)]
         for rank, folder in enumerate(folders):
             folder.mkdir()
             for file in range(FILES * rank // count, FILES * (rank + 1) // count):
                 shutil.copy(ranks.files / f"site{file}.txt", folder)
         output = ranks.folder / f"{count} ranks"
-        ranks.succeed(f"{count} ranks", ranks.start(count, output, folders=folders))
+        processes = ranks.start(count, output, "--json", folders=folders)
+        ranks.succeed(f"{count} ranks", processes)
         if ranks.result(output) != expected:
             sys.exit(f"{count} ranks end with other weights than one process")
+        require_close(f"scores of {count} ranks", scores(processes[0]), scores(by_one[0]), 1e-9)
+        require_close(f"validation losses of {count} ranks", validation_losses(output), validation_losses(alone), 1e-5)
     return expected
+
+
+def masked(ranks, expected):
+    """With masks, a rank keeps its scores to itself: those of rank 0 are of its own series."""
+    key, of_masks = key_file(ranks.folder / "sampling key", "a"), key_file(ranks.folder / "mask key", "b")
+    output = ranks.folder / "masked"
+    processes = ranks.start(3, output, "--json", "--set", "training.mask_sums=true", "--sampling-key", str(key),
+                            of_rank=lambda rank: ["--mask-key", str(of_masks)] if rank else [])  # fmt: skip
+    ranks.succeed("masked", processes)
+    if ranks.result(output) != expected:
+        sys.exit("masked ranks end with other weights than one process")
+    evaluated = subprocess.run([ranks.program.with_name("tsdp-evaluate"), "--model", output / "model.pt", "--config", ranks.config, "--set", "dataset.path=site0.txt",
+                                "--set", "dataset.files=auto", "--json", "--threads", "1"], cwd=ranks.files, capture_output=True, text=True)  # fmt: skip
+    if evaluated.returncode:
+        sys.exit(evaluated.stderr)
+    own = {place: number for place, number in numbers_of({"metrics": json.loads(evaluated.stdout)["metrics"]}).items()}
+    require_close("masked scores", {place: number for place, number in scores(processes[0]).items() if place in own}, own, 1e-9)
 
 
 def bad_starts(ranks):
@@ -137,7 +183,9 @@ def bad_starts(ranks):
          {"of_rank": second("--set", "privacy.target_epsilon=3")}),
         ("a rank without its file", 3, "dataset.path: no file 'site2.txt'", {"folders": [ranks.files, ranks.folder]}),
         ("one file for all", 2, "dataset.path: found all.txt with 2 ranks", {"config": one_file}),
-        ("fewer files than ranks", 2, "dataset.files: found 1 with 2 ranks", {"arguments": ("--set", "dataset.files=1")}),
+        ("fewer files than ranks", 2, "dataset.files: found 1 with 3 ranks", {"arguments": ("--set", "dataset.files=1"), "count": 3}),
+        ("no step where no file is read", 2, "dataset.frequency: found auto, with a rank 0 that reads no file",
+         {"of_rank": lambda rank: [] if rank else ["--set", "dataset.frequency=auto"], "count": 5}),
         ("no key", 2, "--sampling-key: not given, with 2 ranks", {"arguments": secret}),
         ("two keys", 2, "--sampling-key: found", {"arguments": secret, "of_rank": lambda rank: ["--sampling-key", str(other if rank else key)]}),
         ("a key for all to read", 2, "others may read it", {"arguments": (*secret, "--sampling-key", str(readable))}),
@@ -271,6 +319,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         ranks = Ranks(options.bin, pathlib.Path(name))
         expected = same_with_own_files(ranks)
+        masked(ranks, expected)
         bad_starts(ranks)
         silent_and_ended(ranks)
         resumed_with_other_facts(ranks)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tsdp/base/error.h"
+#include "tsdp/random/random.h"
 
 namespace tsdp::evaluation {
 namespace {
@@ -72,6 +73,32 @@ TEST(Metrics, NothingObservedHasNoValue) {
     EXPECT_TRUE(out[name].is_null()) << name;
   EXPECT_TRUE(out["intervals"]["0.95"]["mean_width"].is_null());
   EXPECT_EQ(out["num_masked_target_values"], 2);
+}
+
+// Those of other windows, told as numbers, count as if the windows had been added here.
+TEST(Metrics, SumsOfPartsAreThoseOfAll) {
+  const std::vector<double> levels = {0.1, 0.5, 0.9}, further = {0.025, 0.975};
+  Metrics all(levels, further), first(levels, further), second(levels, further);
+  RandomStream draws(SecretKey::from_seed(3), "windows", 0);
+  for (int window = 0; window < 7; ++window) {
+    std::vector<double> target(4), mean(4), quantiles;
+    for (auto& y : target) y = 10.0 * draws.uniform() - 2.0;
+    if (window % 3 == 0) target[1] = nan;
+    for (const double at : {2.0, 4.0, 6.0, 1.0, 7.0})
+      for (int step = 0; step < 4; ++step) quantiles.push_back(at + draws.uniform());
+    const WindowForecast forecast{target, quantiles, mean, window == 2 ? nan : 0.5 + draws.uniform()};
+    all.add(forecast);
+    (window < 3 ? first : second).add(forecast);
+  }
+  first.add(second.sums());
+  EXPECT_EQ(first.windows(), 7);
+  const auto found = first.json().flatten(), expected = all.json().flatten();
+  ASSERT_EQ(found.size(), expected.size());
+  for (const auto& [place, value] : expected.items()) {
+    ASSERT_TRUE(value.is_number()) << place;
+    EXPECT_NEAR(found[place].get<double>(), value.get<double>(), 1e-12 * std::abs(value.get<double>())) << place;
+  }
+  EXPECT_THROW(first.add(Metrics(levels).sums()), Error);
 }
 
 TEST(Metrics, WhatDataDidToAScore) {

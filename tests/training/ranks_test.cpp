@@ -309,6 +309,52 @@ TEST(Masks, AddUpToNothingAndAreAnotherForEveryStepRunAndPair) {
     for (std::size_t j = 0; j < i; ++j) EXPECT_LT(all[i].eq(all[j]).sum().item<std::int64_t>(), 3) << i << " " << j;
 }
 
+// The loss of the validation part is that of all ranks; with masks, each keeps its own to itself.
+TEST_F(RanksOfARun, LossesOfValidationAreToldUnlessSumsAreMasked) {
+  for (const bool masks : {false, true}) {
+    SCOPED_TRACE(masks);
+    auto config = small_training();
+    config.dataset.files = 4;
+    config.training.mask_sums = masks;
+    std::vector<std::vector<double>> told;
+    std::function<void(Ranks&)> work = [&](Ranks& here) {
+      const auto data = files_of(here.rank(), counts);
+      if (!here.is_first()) {
+        take_part(settled(config, data), data, here);
+        return;
+      }
+      auto values = model_of(config, at::kFloat)->parameters().values();
+      values.fill_(0.01);
+      static_cast<void>(here.from_first("print run"));
+      here.take_from_first(at::tensor({3, 0}, at::kLong));  // the loss of the validation part
+      here.take_from_first(values);
+      told = here.gathered(std::span<const double>());
+      here.take_from_first(at::tensor({1, 0}, at::kLong));
+    };
+    EXPECT_EQ(together(3, work,
+                       [&](data::Rank rank, Ranks::Options& options) {
+                         if (masks && rank.number > 0) options.mask_key = of_masks;
+                       }),
+              std::vector<std::string>(3));
+    ASSERT_EQ(told.size(), 3U);
+    for (std::int64_t r = 1; r < 3; ++r) {
+      const auto& found = told[static_cast<std::size_t>(r)];
+      if (masks) {
+        EXPECT_TRUE(found.empty());
+        continue;
+      }
+      const auto data = files_of({r, 3}, counts);
+      const auto model = model_of(config, at::kFloat);
+      model->parameters().values().fill_(0.01);
+      const data::WindowStore store(data.dataset, model->past_length(), 4);
+      WindowSource source(store, features_of(*model, data.dataset), at::kFloat);
+      const auto expected = source.losses(*model, data::windows_of(data.split.validation));
+      EXPECT_GT(expected.windows, 0);
+      EXPECT_EQ(found, (std::vector<double>{expected.sum, static_cast<double>(expected.windows)}));
+    }
+  }
+}
+
 TEST_F(RanksOfARun, NoStepIsSummedTwice) {
   auto config = small_training();
   config.dataset.files = 4;

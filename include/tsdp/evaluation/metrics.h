@@ -39,6 +39,11 @@ class Metrics {
   /// Throws Error (exit 1) if a quantile or a mean is NaN.
   void add(const WindowForecast& window);
 
+  /// All sums and counts that the metrics follow from. `add` puts those of other windows to the own ones; it throws
+  /// Error (exit 1) if they are of other levels.
+  [[nodiscard]] std::vector<double> sums() const;
+  void add(std::span<const double> sums);
+
   [[nodiscard]] std::int64_t windows() const noexcept { return windows_; }
   /// mean_weighted_quantile_loss (CRPS), ND, NRMSE, MASE, sMAPE, MAPE, MSIS, MSE, RMSE, coverage by level,
   /// MAE_coverage, weighted_quantile_loss and quantile_loss by level, and the totals they come from; intervals by their
@@ -82,6 +87,10 @@ class Metrics {
     std::vector<double> inside;  // by interval
     std::vector<double> width;  // by interval
   };
+
+  /// Calls `visit` for every sum and count of `metrics`, always in the same order.
+  template <class Self, class Visit>
+  static void each_sum(Self& metrics, const Visit& visit);
 
   /// Adds one step of a window, or counts it as masked.
   void add_step(const WindowForecast& window, std::size_t step, WindowSums& sums);

@@ -1,0 +1,78 @@
+#include "rank_scores.h"
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "base/log.h"
+#include "training/model_setup.h"
+#include "training/start_weights.h"
+#include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
+
+namespace tsdp::cli {
+namespace {
+
+/// What ranks add up, in this order.
+std::vector<evaluation::Metrics*> added_up(evaluation::BacktestResult& scores) {
+  std::vector<evaluation::Metrics*> out = {&scores.model, &scores.start.value()};
+  for (auto& baseline : scores.baselines) out.push_back(&baseline.all);
+  return out;
+}
+
+}  // namespace
+
+void send_weights(const models::Forecaster& released, const models::Forecaster& start, training::Ranks& ranks) {
+  ranks.take_from_first(start.parameters().values());
+  ranks.take_from_first(released.parameters().values());
+}
+
+void add_scores_of_others(evaluation::BacktestResult& scores, training::Ranks& ranks) {
+  const auto told = ranks.gathered(std::span<const double>());
+  static_cast<void>(ranks.from_first("taken"));  // so that all end together
+  std::vector<std::string> silent;
+  for (std::size_t r = 1; r < told.size(); ++r) {
+    if (told[r].empty()) silent.push_back(cat(r));
+    std::span<const double> left = told[r];
+    if (left.empty()) continue;
+    for (auto* metrics : added_up(scores)) {
+      const auto count = std::min(metrics->sums().size(), left.size());
+      metrics->add(left.first(count));
+      left = left.subspan(count);
+    }
+  }
+  if (!silent.empty())
+    log::warning(cat("scores are without the series of rank", silent.size() > 1 ? "s " : " ", join(silent, ", "),
+                     ", which tell", silent.size() > 1 ? "" : "s",
+                     " none (training.mask_sums, or a line there says why); each logs its own"));
+}
+
+void score_own(const mechanism::Settled& run, const data::PreparedData& data, training::Ranks& ranks) {
+  const auto& config = run.config;
+  auto model = training::model_of(config, at::TensorOptions(at::kFloat));
+  const auto& values = model->parameters().values();
+  ranks.take_from_first(values);
+  model->keep_start();
+  model->keep_networks(training::networks_of(config, run.networks));
+  auto of_start = exporting::make_module(*model, config.model.sampled_forecasts);  // has a copy of the weights
+  ranks.take_from_first(values);
+  auto released = exporting::make_module(*model, config.model.sampled_forecasts);
+  const auto scores_of = [&](torch::jit::Module& module) {
+    return evaluation::backtest(module, data.dataset, data.split.test, config.dataset.season_length, at::kCPU);
+  };
+  std::vector<double> sums;
+  try {
+    auto scores = scores_of(released);
+    scores.start = scores_of(of_start).model;
+    scores.start_origin = run.start_origin();
+    log::info(cat("on the test windows of this rank: ", what_data_added(scores),
+                  " (of true values: epsilon does not cover scores)"));
+    for (const auto* metrics : added_up(scores))
+      for (const auto sum : metrics->sums()) sums.push_back(sum);
+  } catch (const Error& error) { log::warning(cat("no scores of this rank: ", error.what())); }
+  if (config.training.mask_sums) sums.clear();
+  static_cast<void>(ranks.gathered(sums));
+  static_cast<void>(ranks.from_first(""));
+}
+
+}  // namespace tsdp::cli
