@@ -78,6 +78,11 @@ void LognormalSum::add_block(std::int64_t first, std::int64_t count) {
     const auto x_im = -x_[j] * sine;
     // e^{a + ib} − 1 = expm1(a) − 2 e^a sin²(b/2) + i e^a sin b.
     const auto less_one = [](long double a, long double b, long double& out_re, long double& out_im) {
+      if (a < -50.0L) {  // e^a is less than half a unit of 1, and rounds to nothing
+        out_re = -1.0L;
+        out_im = 0.0L;
+        return;
+      }
       const auto less = std::expm1(a);
       const auto half = std::sin(0.5L * b);
       out_re = less - (less + 1.0L) * 2.0L * half * half;
@@ -115,7 +120,8 @@ void LognormalSum::add_block(std::int64_t first, std::int64_t count) {
     const auto square = re[n] * (2.0L + re[n]) + im[n] * im[n];  // |1 + v|² − 1
     const auto modulus = square > -0.5L ? std::sqrt(1.0L + square) : std::hypot(1.0L + re[n], im[n]);
     Node out{square > -0.5L ? 0.5L * std::log1p(square) : std::log(std::max(modulus, 1e-4000L)),
-             std::atan2(im[n], 1.0L + re[n]), 0.0L, 0.0L};
+             std::atan2(im[n], 1.0L + re[n]), 0.0L, 0.0L,
+             std::atan2(static_cast<long double>(first + static_cast<std::int64_t>(n)) * distance_, line_)};
     // log(1 + v): off by error/|1 + v|, and rounding.
     out.log_most = std::log(modulus + off);
     out.error = off / std::max(modulus - off, 1e-300L) + 4.0L * unit * (std::abs(out.log_re) + std::abs(out.log_im));
@@ -152,14 +158,15 @@ LognormalSum::Value LognormalSum::below(long double threshold) const {
     const auto square = line_ * line_ + y * y;
     const auto size = (n == 0 ? 0.5L : 1.0L) * std::exp(log_size) / square;
     // 1/s² = conj(s)²/|s|⁴: an angle of −2 arg s.
-    const auto angle = phase - 2.0L * std::atan2(y, line_);
+    const auto angle = phase - 2.0L * at.argument;
     sum += size * std::cos(angle);
     const auto off =
         b * at.error +
         unit * (4.0L * ((line_ + y) * std::abs(gap) + b * (std::abs(at.log_re) + std::abs(at.log_im))) + 16.0L);
-    // Where nothing is known of the angle, both the term and the true one are at most as large as φ can be.
-    const auto most = (n == 0 ? 0.5L : 1.0L) * 2.0L * std::exp(line_ * gap + b * at.log_most) / square;
-    error += off < 0.5L ? std::min(1.3L * off * size, most) : most;
+    // Where nothing is known of the angle, both the term and the true one are at most as large as φ can be: 2 size or
+    // more, as log_most ≥ log_re.
+    error += off < 0.5L ? 1.3L * off * size
+                        : (n == 0 ? 0.5L : 1.0L) * 2.0L * std::exp(line_ * gap + b * at.log_most) / square;
   }
   const auto scale = distance_ / pi;
   const auto count = static_cast<long double>(nodes_.size());

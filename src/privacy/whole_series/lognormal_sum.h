@@ -42,6 +42,7 @@ class LognormalSum {
   /// One frequency: log(φ e^{s}), the bound of its error, and the most that log|φ e^{s}| can be.
   struct Node {
     long double log_re, log_im, error, log_most;
+    long double argument;  // of s = c + iy
   };
   /// Adds the nodes of `count` frequencies from number `first` on.
   void add_block(std::int64_t first, std::int64_t count);
