@@ -32,22 +32,29 @@ void add_scores_of_others(evaluation::BacktestResult& scores, training::Ranks& r
   static_cast<void>(ranks.from_first("taken"));  // so that all end together
   std::vector<std::string> silent;
   for (std::size_t r = 1; r < told.size(); ++r) {
-    if (told[r].empty()) silent.push_back(cat(r));
-    std::span<const double> left = told[r];
-    if (left.empty()) continue;
-    for (auto* metrics : added_up(scores)) {
+    if (told[r].empty()) {
+      silent.push_back(cat(r));
+      continue;
+    }
+    auto all = scores;
+    all.series += static_cast<std::int64_t>(std::clamp(told[r].front(), 0.0, 1e15));
+    auto left = std::span<const double>(told[r]).subspan(1);
+    for (auto* metrics : added_up(all)) {
       const auto count = std::min(metrics->sums().size(), left.size());
       metrics->add(left.first(count));
       left = left.subspan(count);
     }
+    scores = std::move(all);
   }
+  for (auto& remark : scores.remarks) remark = cat("rank 0's own series: ", remark);
   if (!silent.empty())
     log::warning(cat("scores are without the series of rank", silent.size() > 1 ? "s " : " ", join(silent, ", "),
                      ", which tell", silent.size() > 1 ? "" : "s",
-                     " none (training.mask_sums, or a line there says why); each logs its own"));
+                     " none (training.mask_sums, or a line there says why)"));
 }
 
-void score_own(const mechanism::Settled& run, const data::PreparedData& data, training::Ranks& ranks) {
+std::optional<evaluation::BacktestResult> score_own(const mechanism::Settled& run, const data::PreparedData& data,
+                                                    training::Ranks& ranks) {
   const auto& config = run.config;
   auto model = training::model_of(config, at::TensorOptions(at::kFloat));
   const auto& values = model->parameters().values();
@@ -60,19 +67,25 @@ void score_own(const mechanism::Settled& run, const data::PreparedData& data, tr
   const auto scores_of = [&](torch::jit::Module& module) {
     return evaluation::backtest(module, data.dataset, data.split.test, config.dataset.season_length, at::kCPU);
   };
-  std::vector<double> sums;
+  std::optional<evaluation::BacktestResult> out;
+  std::vector<double> told;
   try {
     auto scores = scores_of(released);
     scores.start = scores_of(of_start).model;
     scores.start_origin = run.start_origin();
-    log::info(cat("on the test windows of this rank: ", what_data_added(scores),
-                  " (of true values: epsilon does not cover scores)"));
+    told.push_back(static_cast<double>(scores.series));
     for (const auto* metrics : added_up(scores))
-      for (const auto sum : metrics->sums()) sums.push_back(sum);
+      for (const auto sum : metrics->sums()) told.push_back(sum);
+    out = std::move(scores);
   } catch (const Error& error) { log::warning(cat("no scores of this rank: ", error.what())); }
-  if (config.training.mask_sums) sums.clear();
-  static_cast<void>(ranks.gathered(sums));
-  static_cast<void>(ranks.from_first(""));
+  if (config.training.mask_sums) told.clear();
+  try {
+    static_cast<void>(ranks.gathered(told));
+    static_cast<void>(ranks.from_first(""));
+  } catch (const Error& error) {  // the run is done all the same
+    log::warning(cat("rank 0 has not taken the scores of this rank: ", error.what()));
+  }
+  return out;
 }
 
 }  // namespace tsdp::cli

@@ -255,6 +255,18 @@ void take_steps(tsdp::training::Trainer& trainer, const tsdp::training::RunFolde
                           "; go on with: tsdp-train --resume ", folder.root.string()));
 }
 
+/// Logs scores of test windows, which `where` says; with `json` prints those of a rank other than 0.
+void show_scores(const tsdp::evaluation::BacktestResult& scores, const std::string& where, bool json) {
+  if (scores.model.windows() > 0)
+    tsdp::log::info(
+        cat(where, ": ", tsdp::cli::what_data_added(scores), " (of true values: epsilon does not cover scores)"));
+  for (const auto& remark : scores.remarks) tsdp::log::info(remark);
+  if (!json) return;
+  Json out{{"scored_series", scores.series}, {"metrics", scores.model.json()}};
+  tsdp::cli::put_beside(out, scores);
+  tsdp::cli::print_json(out);
+}
+
 /// Exports the trained model, scores the exported file, with other ranks on their series, too, and writes the report.
 void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedData& data,
              const tsdp::training::RunFolder& folder, const Json& plan, bool json, tsdp::training::Ranks& ranks) {
@@ -265,7 +277,7 @@ void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedD
     if (!others_score) return;
     try {
       work();
-    } catch (const tsdp::Error& error) {
+    } catch (const std::exception& error) {
       others_score = false;  // the run is done all the same
       tsdp::log::warning(cat("scores are of rank 0's own series: ", error.what()));
     }
@@ -291,10 +303,11 @@ void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedD
   scores.start_origin = tsdp::mechanism::start_origin_of(ledger, folder.ledger().string());
   with_others([&] { tsdp::cli::add_scores_of_others(scores, ranks); });
   ranks.end();
-  if (scores.model.windows() > 0)
-    tsdp::log::info(cat("on the test windows: ", tsdp::cli::what_data_added(scores),
-                        " (of true values: epsilon does not cover scores)"));
-  for (const auto& remark : scores.remarks) tsdp::log::info(remark);
+  show_scores(scores,
+              ranks.alone()
+                  ? std::string("on the test windows")
+                  : cat("on the test windows of ", scores.series, " of ", data.training_lengths().count(), " series"),
+              false);
   tsdp::write_file_atomically(folder.card(), tsdp::exporting::model_card(exported.metadata));
   tsdp::log::info(cat("model: ", folder.model().string(), ", its card: ", folder.card().string()));
   try {
@@ -310,6 +323,7 @@ void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedD
   out["output"] = folder.root.string();
   out["plan"] = plan;
   out["privacy"] = ledger;
+  out["scored_series"] = scores.series;
   out["metrics"] = scores.model.json();
   tsdp::cli::put_beside(out, scores);
   out["epsilon_covers"] = tsdp::cli::epsilon_covers(ledger);
@@ -394,7 +408,8 @@ int train_as(tsdp::training::Ranks& ranks, const Options& asked_for) {
     static_cast<void>(tsdp::cli::stop_on_signals());
     if (o.dry_run || o.advise) return 0;
     tsdp::training::take_part(settled, data, ranks);
-    tsdp::cli::score_own(settled, data, ranks);
+    if (const auto scores = tsdp::cli::score_own(settled, data, ranks))
+      show_scores(*scores, "on the test windows of this rank", o.common.json);
     return 0;
   }
   if (o.advise) {

@@ -18,22 +18,32 @@ std::string exact(double value) {
   return {buffer.data(), end};
 }
 
-std::string rounded(double value, int digits) {
+namespace {
+
+std::string formatted(const char* format, int digits, double value) {
   std::array<char, 64> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%.*g", digits, value);
+  std::snprintf(buffer.data(), buffer.size(), format, digits, value);
   return buffer.data();
+}
+
+}  // namespace
+
+std::string rounded(double value, int digits) {
+  auto text = formatted("%.*g", digits, value);
+  double shown = 0.0;
+  if (text.find("e+") == std::string::npos || !parse_double(text, shown) || std::abs(shown) >= 1e6) return text;
+  return formatted("%.*f", 0, shown);
 }
 
 namespace {
 /// Rounds in decimal: nearest first, then one unit of the last digit further if that fell on the wrong side.
 std::string rounded_towards(double value, int digits, bool up) {
-  auto text = rounded(value, digits);
+  auto text = formatted("%.*g", digits, value);
   const auto wrong = [&](double shown) { return up ? shown < value : shown > value; };
   double shown = 0.0;
   if (!parse_double(text, shown) || !wrong(shown)) return text;
   const double last = std::pow(10.0, std::floor(std::log10(std::abs(value))) - digits + 1);
-  text = rounded(shown + (up ? last : -last), digits);
-  return text;
+  return formatted("%.*g", digits, shown + (up ? last : -last));
 }
 }  // namespace
 

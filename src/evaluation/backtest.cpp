@@ -324,7 +324,7 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
   const Metrics empty(default_levels(), interval_levels());
   const std::vector<Metrics> empty_by_series(dataset.series.size(), empty);
   const auto seasons = seasons_of(dataset.frequency, season_length);
-  BacktestResult out{empty, empty_by_series, {}};
+  BacktestResult out{empty, empty_by_series, {}, std::ssize(dataset.series) / dataset.variable_count()};
   for (const auto& [baseline, unused] : names_of(Baseline{}))
     out.baselines.push_back({baseline, empty, empty_by_series});
   const auto horizon = static_cast<std::size_t>(prediction_length);

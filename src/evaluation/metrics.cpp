@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
@@ -176,9 +177,15 @@ std::vector<double> Metrics::sums() const {
 }
 
 void Metrics::add(std::span<const double> sums) {
+  constexpr double most = 1e15;  // of anything that is counted
   if (sums.size() != this->sums().size())
     throw Error(ExitCode::failure, "scores: found sums of other levels than these metrics have");
   const auto* next = sums.data();
+  each_sum(*this, [&]<class Sum>(const Sum&) {
+    if (const double found = *next++; std::is_integral_v<Sum> && !(found >= 0.0 && found <= most))
+      throw Error(ExitCode::failure, "scores: found a count that is none");
+  });
+  next = sums.data();
   each_sum(*this, [&]<class Sum>(Sum& sum) { sum += static_cast<Sum>(*next++); });
 }
 
@@ -211,8 +218,8 @@ std::string beside_free(double score, double free) {
   if (std::abs(percent) < 0.5) return "the model is as good as what is free";
   if (percent >= told_as_factor)
     return cat("the model's CRPS is ", rounded(score / free, 2), " times that of what is free");
-  const auto shown = std::abs(percent) < 99.5 ? rounded(std::abs(percent), 2) : cat(std::llround(std::abs(percent)));
-  return cat("the model is ", shown, percent < 0.0 ? " % better" : " % worse", " than what is free");
+  return cat("the model is ", rounded(std::abs(percent), 2), percent < 0.0 ? " % better" : " % worse",
+             " than what is free");
 }
 
 namespace {

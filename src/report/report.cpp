@@ -138,7 +138,8 @@ std::string numbers_table(const ReportForecast& f, const ReportContent& c) {
 
 std::string forecasts(const ReportContent& c) {
   std::string out = "<section>\n<h2>Forecasts and what came</h2>\n";
-  if (c.forecasts.empty()) return cat(out, "<p>There are no ", e(c.windows), " windows to forecast.</p>\n</section>\n");
+  if (c.forecasts.empty())
+    return cat(out, "<p>There are no ", e(c.windows), " windows to forecast here.</p>\n</section>\n");
   out += cat("<p>", e(c.how_chosen), "</p>\n", forecast_legend(),
              "<p class=\"faint\">Of every ten true values about nine should lie in the wide band and five in the "
              "narrow one.</p>\n<div class=\"grid\">\n");
@@ -152,7 +153,7 @@ std::string forecasts(const ReportContent& c) {
 
 std::string scores(const ReportContent& c) {
   std::string out = "<section>\n<h2>How good the forecasts are</h2>\n";
-  if (c.scores.empty()) return cat(out, "<p>There are no ", e(c.windows), " windows to score.</p>\n</section>\n");
+  if (c.scores.empty()) return cat(out, "<p>There are no ", e(c.windows), " windows to score here.</p>\n</section>\n");
   struct Column {
     const char* name;
     const char* label;

@@ -231,8 +231,9 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
   for (const auto& scores : s.scores.by_series) own += scores.windows();
   add("Windows scored",
       cat(s.scores.model.windows(), " (", s.windows, "), ", c.dataset.prediction_length, " steps each",
-          own < s.scores.model.windows() ? cat("; ", own, " of rank 0's own series, which alone are shown one by one")
-                                         : std::string()));
+          s.data.shards ? cat("; of ", s.scores.series, " of ", scheme.sequences(),
+                              " series, of which rank 0's own, with ", own, " windows, are shown one by one")
+                        : std::string()));
   add("Model", cat(c.model.name, ", ", s.metadata.model.value("parameters", std::int64_t{0}), " parameters; reads ",
                    s.metadata.model.value("past_length", std::int64_t{0}), " past values"));
   add("Batches",

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "base/digest.h"
@@ -232,10 +233,13 @@ PreparedData prepare_data(Config config, const std::filesystem::path& config_fil
     }
     dataset.name = config.dataset.path = written.path;
     if (shards->own == 0) {
-      if (config.dataset.frequency == "auto")
-        throw UsageError(cat(config_file.string(),
-                             ": dataset.frequency: found auto, with a rank 0 that reads no file; expected the step of "
-                             "the series, such as 1h"));
+      // What other ranks find in their files; the run's configuration has it, whatever ranks it is resumed with.
+      for (const auto& [key, value, such_as] :
+           {std::tuple{"frequency", config.dataset.frequency, "1h"}, {"format", config.dataset.format, "csv_long"}})
+        if (value == "auto")
+          throw UsageError(cat(config_file.string(), ": dataset.", key,
+                               ": found auto, with a rank 0 that reads no file; expected that of the series, such as ",
+                               such_as));
       dataset.frequency = Frequency::parse(config.dataset.frequency);
     }
   } else {

@@ -273,7 +273,7 @@ std::vector<std::vector<double>> Ranks::gathered(std::span<const double> numbers
   std::vector<std::vector<double>> out;
   for (const auto& bytes : gathered(std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()))) {
     out.emplace_back(bytes.size() / sizeof(double));
-    std::memcpy(out.back().data(), bytes.data(), out.back().size() * sizeof(double));
+    if (!out.back().empty()) std::memcpy(out.back().data(), bytes.data(), out.back().size() * sizeof(double));
   }
   return out;
 }

@@ -143,11 +143,10 @@ void check_own(const data::PreparedData& data, const Ranks& ranks) {
     throw UsageError("--mask-key: found the key of --sampling-key, which rank 0 knows; expected another one");
 }
 
-/// `config` without what names files and says how to read them, which may lie elsewhere on every rank and be written
-/// otherwise: their contents are compared by themselves, or those of rank 0 are what counts.
+/// `config` without what names files, which may lie elsewhere on every rank: their contents are compared by themselves,
+/// or those of rank 0 are what counts.
 std::string comparable(Config config) {
   config.dataset.path = "";
-  config.dataset.format = "";
   config.dataset.covariates.reset();
   config.model.start = "";
   config.model.candidates.clear();

@@ -118,7 +118,7 @@ WindowSource::LossSum StepShare::validation_loss(std::uint64_t step) {
   for (const auto& told : ranks_.gathered(std::span<const double>())) {
     if (told.size() != 2) continue;
     out.sum += told[0];
-    out.windows += static_cast<std::int64_t>(told[1]);
+    out.windows += told[1];
   }
   return out;
 }
@@ -141,7 +141,7 @@ std::optional<std::uint64_t> StepShare::follow(const SecretKey& shared) {
     if (order == Order::validation) {
       ranks_.take_from_first(model_.parameters().values());
       const auto own = source_.losses(model_, validation_);
-      const std::array<double, 2> told = {own.sum, static_cast<double>(own.windows)};
+      const std::array<double, 2> told = {own.sum, own.windows};
       static_cast<void>(ranks_.gathered(std::span(told).first(masks_ ? 0 : told.size())));
       continue;
     }

@@ -28,9 +28,9 @@ class WindowSource {
   /// What the model loses on these windows, gathered some hundreds at a time.
   struct LossSum {
     double sum = 0.0;
-    std::int64_t windows = 0;
+    double windows = 0.0;
     /// NaN without windows.
-    [[nodiscard]] double mean() const { return sum / static_cast<double>(windows); }
+    [[nodiscard]] double mean() const { return sum / windows; }
   };
   [[nodiscard]] LossSum losses(models::Forecaster& model, std::span<const data::WindowIndex> indices);
 

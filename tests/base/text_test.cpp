@@ -53,7 +53,10 @@ TEST(Text, ExactNamesWhatIsNoNumber) {
 
 TEST(Text, RoundedKeepsSignificantDigits) {
   EXPECT_EQ(rounded(1.0 / 3.0), "0.3333");
-  EXPECT_EQ(rounded(123456.0, 3), "1.23e+05");
+  EXPECT_EQ(rounded(123456.0, 3), "123000");
+  EXPECT_EQ(rounded(-99.6, 2), "-100");
+  EXPECT_EQ(rounded(1234567.0, 3), "1.23e+06");
+  EXPECT_EQ(rounded(0.0000123456, 3), "1.23e-05");
   EXPECT_EQ(rounded(2.0, 7), "2");
 }
 

@@ -106,7 +106,7 @@ TEST(Baselines, TheBestThatIsFreeHasTheLeastScore) {
 TEST(Baselines, AScoreBesideWhatIsFreeInWords) {
   EXPECT_EQ(beside_free(0.08, 0.1), "the model is 20 % better than what is free");
   EXPECT_EQ(beside_free(0.12, 0.1), "the model is 20 % worse than what is free");
-  EXPECT_EQ(beside_free(0.255, 0.1), "the model is 155 % worse than what is free");
+  EXPECT_EQ(beside_free(0.26, 0.1), "the model is 160 % worse than what is free");
   EXPECT_EQ(beside_free(7.8, 0.1), "the model's CRPS is 78 times that of what is free");
   EXPECT_EQ(beside_free(0.1004, 0.1), "the model is as good as what is free");
   EXPECT_EQ(beside_free(0.1, std::numeric_limits<double>::quiet_NaN()), "");

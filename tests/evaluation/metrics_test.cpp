@@ -99,6 +99,12 @@ TEST(Metrics, SumsOfPartsAreThoseOfAll) {
     EXPECT_NEAR(found[place].get<double>(), value.get<double>(), 1e-12 * std::abs(value.get<double>())) << place;
   }
   EXPECT_THROW(first.add(Metrics(levels).sums()), Error);
+  for (const double count : {-1.0, nan, 1e300}) {
+    auto wrong = second.sums();
+    wrong[1] = count;  // of masked values
+    EXPECT_THROW(first.add(wrong), Error);
+    EXPECT_EQ(first.windows(), 7);
+  }
 }
 
 TEST(Metrics, WhatDataDidToAScore) {

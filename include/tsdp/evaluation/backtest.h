@@ -161,6 +161,7 @@ struct BacktestResult {
   Metrics model;
   std::vector<Metrics> by_series;  ///< of the model, for each series of the data set
   std::vector<BaselineScores> baselines;  ///< all, in the order of their enumeration
+  std::int64_t series = 0;  ///< how many series were scored; more than the data set has where ranks add up their sums
   /// Of the weights that training began with, and where these come from. Left to whoever knows them.
   std::optional<Metrics> start = std::nullopt;
   mechanism::StartOrigin start_origin = mechanism::StartOrigin::fresh;

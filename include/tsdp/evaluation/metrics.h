@@ -40,7 +40,7 @@ class Metrics {
   void add(const WindowForecast& window);
 
   /// All sums and counts that the metrics follow from. `add` puts those of other windows to the own ones; it throws
-  /// Error (exit 1) if they are of other levels.
+  /// Error (exit 1), and adds nothing, if they are of other levels or a count is none.
   [[nodiscard]] std::vector<double> sums() const;
   void add(std::span<const double> sums);
 
