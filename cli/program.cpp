@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <iostream>
 #include <new>
+#include <regex>
 #include <vector>
 
 #include "base/log.h"
@@ -82,6 +83,35 @@ std::string unknown_option(const CLI::App& app) {
              nearest_name(name, known));
 }
 
+/// What CLI11 says of an option's value, as this project says it; `text` itself where it is of another kind.
+std::string in_own_words(const std::string& text) {
+  constexpr std::size_t longest = 1000;  // matching takes as much of the stack as the text is long
+  if (text.size() > longest) return text;
+  std::smatch found;
+  const auto is = [&](const char* pattern) { return std::regex_match(text, found, std::regex(pattern)); };
+  const auto number = [](const std::string& shown) {
+    double value = 0.0;
+    return parse_double(shown, value) ? rounded(value, 17) : shown;
+  };
+  if (is("(.*): Value (.*) not in range (.*) to (.*)")) {
+    const auto least = number(found[3]), most = number(found[4]);
+    return cat(found[1].str(), ": found ", found[2].str(), "; expected a number ",
+               most.find("e+") != std::string::npos ? cat("above ", least) : cat("from ", least, " to ", most));
+  }
+  if (is("(.*): (.*) not in [{](.*)[}]"))
+    return cat(found[1].str(), ": found ", found[2].str(), "; expected one of ",
+               join(split(found[3].str(), ','), ", "));
+  if (is("Could not convert: (.*?) = (.*)"))
+    return cat(found[1].str(), ": found ", found[2].str(), "; expected a number");
+  if (is("(.*): At Most 1 required but received (.*)"))
+    return cat(found[1].str(), ": given ", found[2].str(), " times; expected once");
+  if (is("(.*): 1 required (.*) missing")) return cat(found[1].str(), ": given without a value; expected one");
+  if (is("(.*) is required")) return cat(found[1].str(), ": not given; expected it");
+  if (is("The following arguments? (?:was|were) not expected: (.*)"))
+    return cat("found '", found[1].str(), "', which belongs to no option; expected options alone");
+  return text;
+}
+
 }  // namespace
 
 void add_common_options(CLI::App& app, CommonOptions& options, bool with_json) {
@@ -151,7 +181,7 @@ int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std:
     const auto chosen = app.get_subcommands();
     const auto unknown = unknown_option(app);
     const auto missing = missing_command(app, argc, argv);
-    const auto* what = !missing.empty() ? missing.c_str() : !unknown.empty() ? unknown.c_str() : error.what();
+    const auto what = !missing.empty() ? missing : !unknown.empty() ? unknown : in_own_words(error.what());
     return fail(ExitCode::usage, cat(what, " (see ", app.get_name(),
                                      chosen.empty() ? std::string() : " " + chosen.front()->get_name(), " --help)"));
   } catch (const Error& error) {

@@ -68,6 +68,11 @@ def test_forecasts_are_those_of_the_program(which: str, request: pytest.FixtureR
     # A patient's forecast depends on all of its variables, and on no other patient.
     one = run.model.predict(frame[frame["item_id"] == "patient 1"], quantiles=LEVELS, target=BOTH)
     np.testing.assert_allclose(one["mean"], found["mean"][12:24], rtol=1e-6, atol=2e-5)
+    # Of one series alone, whose times are the index.
+    indexed = frame[frame["item_id"] == "patient 1"].set_index("timestamp")[BOTH]
+    named = run.model.predict(indexed, quantiles=LEVELS, target=BOTH)
+    assert list(named["item_id"].unique()) == BOTH
+    np.testing.assert_array_equal(named["mean"], one["mean"])
     other = frame.copy()
     other.loc[(other["item_id"] == "patient 1") & (other["timestamp"] >= "2024-02-08 20:00"), "pulse"] += 5.0
     changed = run.model.predict(other, quantiles=LEVELS)

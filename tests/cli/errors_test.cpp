@@ -221,6 +221,23 @@ TEST_F(Errors, SyntheticSeriesThatAreNone) {
 }
 
 // Settings that plan well and cannot be meant: said before anything is trained.
+TEST_F(Errors, OptionsSayWhatWasFoundAndWhatWouldDo) {
+  const auto refused = [&](const std::string& program, const std::vector<std::string>& arguments,
+                           const std::vector<std::string>& parts) {
+    expect_failure(run(program, arguments), program, 2, parts);
+  };
+  refused(train, {"--config", "a.yaml", "--threads", "9999"}, {"--threads: found 9999; expected a number from 0 to "});
+  refused(train, {"--config", "a.yaml", "--threads", "two"}, {"--threads: found two; expected a number from 0 to "});
+  refused(train, {"--config", "a.yaml", "--advise", "--minutes=-3"},
+          {"--minutes: found -3; expected a number above 0 "});
+  refused(train, {"--config", "a.yaml", "--config", "b.yaml"}, {"--config: given 2 times; expected once"});
+  refused(train, {"--config"}, {"--config: given without a value; expected one"});
+  refused(train, {"more"}, {"found 'more', which belongs to no option; expected options alone"});
+  refused(train, {"--help-options", "html"}, {"--help-options: found html; expected one of text, markdown"});
+  refused("tsdp-account", {"epsilon", "--largest-batch", "auto"}, {"--largest-batch: found auto; expected a number"});
+  refused("tsdp-account", {"epsilon", "--epochs", std::string(100'000, '9')}, {"--epochs"});
+}
+
 TEST_F(Errors, SizesBeyondTheDataAreWarnedOf) {
   const auto batch = plan_setting({"sampling.batch_size=32"});
   EXPECT_EQ(batch.exit_code, 0) << batch.err;

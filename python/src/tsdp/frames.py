@@ -120,6 +120,8 @@ def _layout_of(frame: pd.DataFrame | pd.Series, item_id: str | None, timestamp: 
         frame = frame.reset_index()  # levels become columns, by their names
     stated = {"item_id": item_id, "timestamp": timestamp, "target": target}
     named = any(name is not None for name in stated.values())
+    if target is not None and timestamp is None and not any(name in frame.columns for name in USUAL_NAMES["timestamp"]) and _may_be_times(pd.Series(frame.index)):
+        frame = frame.rename_axis(index="timestamp").reset_index()  # the index has the times
     if named or all(any(name in frame.columns for name in names) for names in USUAL_NAMES.values()):
         targets = [target] if target is None or isinstance(target, str) else variables_of(target) or list(target)
         columns = {role: _column_of(frame, role, name, stated) for role, name in stated.items() if role != "target"}
