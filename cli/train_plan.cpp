@@ -4,6 +4,7 @@
 
 #include "program.h"
 #include "tsdp/base/text.h"
+#include "tsdp/mechanism/known_batches.h"
 
 namespace tsdp::cli {
 namespace {
@@ -94,6 +95,10 @@ Json plan_json(const Config& config, const training::Trainer& trainer, models::F
     out["delta"] = config.privacy.delta;
     out["target_epsilon"] = config.privacy.target_epsilon;
     out["epsilon"] = {{"lower", plan.epsilon.lower}, {"upper", plan.epsilon.upper}};
+    if (config.dataset.has_ranks()) {
+      const auto known = mechanism::epsilon_of_known_batches(*method.privacy(), plan.steps, config.privacy.delta);
+      out["ranks"] = {{"epsilon", known ? Json(*known) : Json(nullptr)}};
+    }
     if (const auto what = mechanism::not_counted_of_start(origin); !what.empty()) out["not_counted"] = what;
     out["unused"] = nullptr;
     if (const auto unused = training::unused_budget(config, method, plan)) {
@@ -144,6 +149,10 @@ std::string plan_text(const Json& p) {
         ", noise multiplier ", rounded(p["noise_multiplier"].get<double>(), 5), ": epsilon at the end in [",
         rounded_down(p["epsilon"]["lower"].get<double>(), 6), ", ", rounded_up(p["epsilon"]["upper"].get<double>(), 6),
         "] at delta ", p["delta"].get<double>());
+  if (p.contains("ranks"))
+    text += cat("; against whoever operates a rank other than 0: ",
+                p["ranks"]["epsilon"].is_null() ? std::string("no bound is known")
+                                                : cat("epsilon ", rounded_up(p["ranks"]["epsilon"].get<double>(), 4)));
   if (p.contains("not_counted")) text += cat("; not counted: ", p["not_counted"].get<std::string>());
   if (const auto unused = unused_text(p, "would use"); !unused.empty()) text += cat("; ", unused);
   if (p["expectation"]["pays"] == false) text += cat("; ", p["expectation"]["why"].get<std::string>());

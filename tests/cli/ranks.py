@@ -146,6 +146,9 @@ def same_with_own_files(ranks):
         if ranks.result(output) != expected:
             sys.exit(f"{count} ranks end with other weights than one process")
         require_close(f"scores of {count} ranks", scores(processes[0]), scores(by_one[0]), 1e-6)
+        plan, ledger = (json.loads(processes[0].answer)[key] for key in ("plan", "privacy"))
+        if not plan["ranks"]["epsilon"] == ledger["ranks"]["epsilon"] > ledger["epsilon"]["upper"]:
+            sys.exit(f"{count} ranks: the plan states {plan['ranks']} against operators, the ledger {ledger['ranks']['epsilon']}")
         of_one = json.loads(processes[-1].answer)
         report = (output / "private/report.html").read_text()
         own = sum(SERIES[: FILES // count])
