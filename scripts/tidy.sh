@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs clang-tidy (.clang-tidy) over the sources of everything that needs no LibTorch, without tests and benchmarks:
 #   scripts/tidy.sh [--all | FILE …]
-# By default, checks files changed since twelve hours before the newest commit, and those that include a changed header. All
-# files take a quarter of an hour on two cores and are for scripts/long.sh. Exit code 1 if it finds anything. If
+# By default, checks files changed since four hours before the newest commit, or, if that is longer, since the branch left
+# origin/main; and those that include a changed header. All files take a quarter of an hour on two cores and are for scripts/long.sh. Exit code 1 if it finds anything. If
 # clang-tidy is not available: exit code 77, or 1 on a build server (CI).
 set -euo pipefail
 # shellcheck source=scripts/common.sh
@@ -25,10 +25,12 @@ compiled() { sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$build/compile_comman
 # Of these, the files that changed or that include a header that did. All of them if nothing tells (a shallow clone, or
 # no git).
 changed() {
-  local newest since names headers
+  local newest since base names headers
   newest=$(git -C "$tsdp_root" show -s --format=%ct HEAD 2>/dev/null) || { compiled; return; }
-  since=$(git -C "$tsdp_root" rev-list -1 --before="$((newest - 43200))" HEAD)
+  since=$(git -C "$tsdp_root" rev-list -1 --before="$((newest - 14400))" HEAD)
   [ -n "$since" ] || { compiled; return; }
+  base=$(git -C "$tsdp_root" merge-base HEAD origin/main 2>/dev/null) || base=$since
+  if git -C "$tsdp_root" merge-base --is-ancestor "$base" "$since"; then since=$base; fi
   names=$(git -C "$tsdp_root" diff --name-only --diff-filter=d "$since" -- '*.cpp' '*.h')
   headers=$(sed -n 's#^\(include\|src\)/\(.*[.]h\)$#"\2"#p; s#^\(cli\|models\)/\(.*[.]h\)$#"\2"#p' <<<"$names")
   compiled | while IFS= read -r file; do
