@@ -2,8 +2,9 @@
 # Runs clang-tidy (.clang-tidy) over the sources of everything that needs no LibTorch, without tests and benchmarks:
 #   scripts/tidy.sh [--all | FILE …]
 # By default, checks files changed since four hours before the newest commit, or, if that is longer, since the branch left
-# origin/main; and those that include a changed header. All files take a quarter of an hour on two cores and are for scripts/long.sh. Exit code 1 if it finds anything. If
-# clang-tidy is not available: exit code 77, or 1 on a build server (CI).
+# origin/main; and those that include a changed header. All files take a quarter of an hour on two cores and are for
+# scripts/long.sh. Exit code 1 if it finds anything. If clang-tidy is not available: exit code 77, or 1 on a build
+# server (CI).
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/common.sh"

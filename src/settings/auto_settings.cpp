@@ -78,8 +78,9 @@ std::int64_t context_of(const Config& c, const privacy::SeriesLengths& lengths) 
 }
 
 /// What training.trainable: mixture leaves as it is and reads must be known: weights that are no draw, candidates, and
-/// other networks that read no more of the past than is accounted for.
-void require_mixture_to_train(const Config& c, const SettledScheme& out) {
+/// other networks that read no more of the past than is accounted for. The `longest` series must have a window whose
+/// loss counts: one with a window one stride earlier that has the longest season, or the horizon, before it.
+void require_mixture_to_train(const Config& c, const SettledScheme& out, std::int64_t longest) {
   if (c.training.trainable != Trainable::mixture) return;
   const auto refuse = [](const auto&... parts) {
     throw UsageError(cat("training.trainable: found mixture with ", parts...));
@@ -88,6 +89,11 @@ void require_mixture_to_train(const Config& c, const SettledScheme& out) {
     refuse("random weights, which would stay as they are; expected another model.start or a model.prior");
   const auto mixture = mixture_of(c);
   if (mixture.empty()) refuse("no candidates that a series' own past gives; expected some in model.candidates");
+  const auto horizon = c.dataset.prediction_length;
+  if (const auto least = mixture.stride + std::max(mixture.longest_season(), horizon) + 1 + horizon; longest < least)
+    refuse("series of at most ", longest,
+           " values to train on, too short for a single past forecast to be judged; expected ", least,
+           " values, or candidates of shorter seasons");
   const auto known = accounted_context(c) - mixture.windows * mixture.stride;
   for (const auto& network : out.networks)
     if (const auto read = context_length_of(network); read > known)
@@ -262,7 +268,7 @@ SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths
     out.choose("model.candidates: other_starts", names.empty() ? std::string("none") : join(names, ", "),
                "networks of other kinds, trained on synthetic series alone");
   }
-  require_mixture_to_train(c, out);
+  require_mixture_to_train(c, out, lengths.longest());
   const bool of_mixture = c.training.trainable == Trainable::mixture;
   const auto lambda = c.sampling.subsequences_per_sequence;
   if (c.sampling.auto_batch_size) {

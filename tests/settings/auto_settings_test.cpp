@@ -294,6 +294,26 @@ TEST(AutoSettings, AMixtureThatCannotBeTrainedIsRefused) {
                  [&](Config& c) { given(c, {"last_value_bands", "other_starts"}); });
 }
 
+// Where no window of any series can be judged by one before it, all losses are 0: training would spend epsilon on
+// nothing.
+TEST(AutoSettings, AMixtureIsNotTrainedOnSeriesTooShortToJudge) {
+  auto c = all_auto();
+  c.training.trainable = Trainable::mixture;
+  c.model.candidates = {"seasonal_quantiles"};
+  c.model.auto_candidates = false;
+  const auto mixture = mixture_of(c);
+  // A window with its horizon, one stride after another that has the longest season and a value before it.
+  const auto least = mixture.stride + std::max<std::int64_t>(mixture.longest_season(), 30) + 1 + 30;
+  EXPECT_NO_THROW(static_cast<void>(settle(c, privacy::SeriesLengths({50, least}), "config.yaml")));
+  try {
+    static_cast<void>(settle(c, privacy::SeriesLengths({50, least - 1}), "config.yaml"));
+    FAIL() << "not refused";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find(cat("at most ", least - 1, " values to train on")), std::string::npos)
+        << error.what();
+  }
+}
+
 // One series that begins late sets the noise of all; the others are as if it were not there.
 TEST(AutoSettings, TellWhatWouldChangeTheNoise) {
   auto c = all_auto();
