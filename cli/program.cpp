@@ -93,10 +93,11 @@ std::string in_own_words(const std::string& text) {
     double value = 0.0;
     return parse_double(shown, value) ? rounded(value, 17) : shown;
   };
-  if (is("(.*): Value (.*) not in range (.*) to (.*)")) {
+  if (is(R"((.*): Value (.*) not in range \[?(.*?)(?: to | - )(.*?)\]?)")) {  // in older and newer versions
     const auto least = number(found[3]), most = number(found[4]);
     return cat(found[1].str(), ": found ", found[2].str(), "; expected a number ",
-               most.find("e+") != std::string::npos ? cat("above ", least) : cat("from ", least, " to ", most));
+               most.find("e+") != std::string::npos ? cat("above ", least)  // CLI::PositiveNumber
+                                                    : cat("from ", least, " to ", most));
   }
   if (is("(.*): (.*) not in [{](.*)[}]"))
     return cat(found[1].str(), ": found ", found[2].str(), "; expected one of ",

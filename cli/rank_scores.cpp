@@ -31,12 +31,12 @@ void add_scores_of_others(evaluation::BacktestResult& scores, training::Ranks& r
   const auto told = ranks.gathered(std::span<const double>());
   static_cast<void>(ranks.from_first("taken"));  // so that all end together
   std::vector<std::string> silent;
+  auto all = scores;  // nothing is added unless all that was told is in order
   for (std::size_t r = 1; r < told.size(); ++r) {
     if (told[r].empty()) {
       silent.push_back(cat(r));
       continue;
     }
-    auto all = scores;
     all.series += static_cast<std::int64_t>(std::clamp(told[r].front(), 0.0, 1e15));
     auto left = std::span<const double>(told[r]).subspan(1);
     for (auto* metrics : added_up(all)) {
@@ -44,8 +44,8 @@ void add_scores_of_others(evaluation::BacktestResult& scores, training::Ranks& r
       metrics->add(left.first(count));
       left = left.subspan(count);
     }
-    scores = std::move(all);
   }
+  scores = std::move(all);
   for (auto& remark : scores.remarks) remark = cat("rank 0's own series: ", remark);
   if (!silent.empty())
     log::warning(cat("scores are without the series of rank", silent.size() > 1 ? "s " : " ", join(silent, ", "),

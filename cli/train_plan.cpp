@@ -153,6 +153,9 @@ std::string plan_text(const Json& p) {
     text += cat("; against whoever operates a rank other than 0: ",
                 p["ranks"]["epsilon"].is_null() ? std::string("no bound is known")
                                                 : cat("epsilon ", rounded_up(p["ranks"]["epsilon"].get<double>(), 4)));
+  if (p.contains("budget"))
+    text += cat("; of the budget ", p["budget"]["file"].get<std::string>(), " ",
+                rounded_up(100.0 * p["budget"]["share_spent"].get<double>(), 3), " % would be spent with it");
   if (p.contains("not_counted")) text += cat("; not counted: ", p["not_counted"].get<std::string>());
   if (const auto unused = unused_text(p, "would use"); !unused.empty()) text += cat("; ", unused);
   if (p["expectation"]["pays"] == false) text += cat("; ", p["expectation"]["why"].get<std::string>());

@@ -166,6 +166,10 @@ void check_together(const Options& o) {
   if (o.config_name.empty() == o.resume.empty())
     throw tsdp::UsageError(cat("--config and --resume: found ", o.config_name.empty() ? "neither" : "both",
                                "; expected exactly one of them"));
+  if (o.advise && !o.budget.empty())
+    throw tsdp::UsageError(
+        "--budget: found with --advise, which charges nothing; expected --dry-run, which tells what would be left of "
+        "it");
   if (o.minutes && !o.advise) throw tsdp::UsageError("--minutes: given without --advise; expected with it alone");
   if (o.resume.empty()) return;
   if (!o.set.empty() || !o.output.empty())
@@ -264,6 +268,8 @@ void show_scores(const tsdp::evaluation::BacktestResult& scores, const std::stri
   if (!json) return;
   Json out{{"scored_series", scores.series}, {"metrics", scores.model.json()}};
   tsdp::cli::put_beside(out, scores);
+  out["epsilon_covers"] = Json::array();
+  out["epsilon_does_not_cover"] = {"metrics", "baselines", "best_free"};
   tsdp::cli::print_json(out);
 }
 
@@ -433,9 +439,10 @@ int train_as(tsdp::training::Ranks& ranks, const Options& asked_for) {
   std::optional<std::vector<tsdp::mechanism::Alternative>> alternatives;
   if (o.dry_run && o.common.json)
     alternatives = tsdp::mechanism::alternatives(data.config, data.training_lengths(), config_file, settled);
-  const auto plan = tsdp::cli::plan_json(config, trainer, trainer.model(),
-                                         tsdp::cli::expectation_json(settled, alternatives), settled.start_origin());
+  auto plan = tsdp::cli::plan_json(config, trainer, trainer.model(), tsdp::cli::expectation_json(settled, alternatives),
+                                   settled.start_origin());
   if (o.dry_run) {
+    if (!o.budget.empty()) plan["budget"] = {{"file", o.budget}, {"share_spent", trainer.spent_after(o.budget)}};
     std::cout << (o.common.json ? tsdp::json_text(plan, 2) : tsdp::cli::plan_text(plan)) << "\n";
     return 0;
   }

@@ -193,8 +193,11 @@ Budget read_budget(const std::filesystem::path& file) {
   return out;
 }
 
-void charge_budget(const std::filesystem::path& file, const std::string& run, const PrivateMechanism& mechanism,
-                   const Start& start, std::uint64_t uses, const std::vector<std::string>& public_covariates) {
+namespace {
+
+/// The charge of a run whose mechanism a budget counts.
+BudgetCharge charge_of(const std::filesystem::path& file, const std::string& run, const PrivateMechanism& mechanism,
+                       std::uint64_t uses, const std::vector<std::string>& public_covariates) {
   if (!is_there(file))
     throw UsageError(cat("--budget: no file '", file.string(), "'; make one with: tsdp-account budget ", file.string(),
                          " --epsilon E --delta D"));
@@ -204,20 +207,22 @@ void charge_budget(const std::filesystem::path& file, const std::string& run, co
     throw PrivacyError(
         "--budget: found sampling.largest_batch, whose cuts cost a share of delta that no budget counts; expected "
         "null");
-  // Divergences take a moment and need no lock.
-  BudgetCharge charge{run, mechanism.theorem().theorem, uses, mechanism.theorem().renyi(uses, privacy::renyi_orders()),
-                      public_covariates};
-  const auto unit = guaranteed_unit(mechanism);
-  const FileLock lock(lock_of(file));
+  return {run, mechanism.theorem().theorem, uses, mechanism.theorem().renyi(uses, privacy::renyi_orders()),
+          public_covariates};
+}
+
+/// The budget in `file` with a charge of a mechanism that has the guarantee `unit`.
+Budget charged_with(BudgetCharge charge, const std::filesystem::path& file, const privacy::PrivacyUnit& unit,
+                    const Start& start) {
   if (std::filesystem::hard_link_count(file) > 1)
     throw UsageError(cat(file.string(),
                          ": has another name (a hard link), under which the same budget would be spent again; expected "
                          "one name, or symbolic links to it"));
   auto budget = read_budget(file);
-  if (std::any_of(budget.charges.begin(), budget.charges.end(), [&](const auto& c) { return c.run == run; }))
-    throw UsageError(cat(file.string(), ": run ", run, " is charged already"));
+  if (std::any_of(budget.charges.begin(), budget.charges.end(), [&](const auto& c) { return c.run == charge.run; }))
+    throw UsageError(cat(file.string(), ": run ", charge.run, " is charged already"));
   require_charged(budget, start, file.string());
-  if (uses > 0) {  // a run without steps costs nothing, whatever the change
+  if (charge.uses > 0) {  // a run without steps costs nothing, whatever the change
     if (!budget.unit) budget.unit = unit;
     if (!contains(unit, *budget.unit))
       throw PrivacyError(cat(file.string(), ": the budget is for changes of relation ", unit_text(*budget.unit),
@@ -230,7 +235,22 @@ void charge_budget(const std::filesystem::path& file, const std::string& run, co
               " runs; expected a run that costs less: more noise, fewer epochs or a smaller privacy.target_epsilon"));
   }
   budget.charges.push_back(std::move(charge));
-  write(file, budget);
+  return budget;
+}
+
+}  // namespace
+
+void charge_budget(const std::filesystem::path& file, const std::string& run, const PrivateMechanism& mechanism,
+                   const Start& start, std::uint64_t uses, const std::vector<std::string>& public_covariates) {
+  auto charge = charge_of(file, run, mechanism, uses, public_covariates);  // takes a moment, and needs no lock
+  const FileLock lock(lock_of(file));
+  write(file, charged_with(std::move(charge), file, guaranteed_unit(mechanism), start));
+}
+
+Budget budget_after(const std::filesystem::path& file, const std::string& run, const PrivateMechanism& mechanism,
+                    const Start& start, std::uint64_t uses, const std::vector<std::string>& public_covariates) {
+  return charged_with(charge_of(file, run, mechanism, uses, public_covariates), file, guaranteed_unit(mechanism),
+                      start);
 }
 
 }  // namespace tsdp::mechanism

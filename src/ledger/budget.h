@@ -53,4 +53,10 @@ void create_budget(const std::filesystem::path& file, double epsilon, double del
 void charge_budget(const std::filesystem::path& file, const std::string& run, const PrivateMechanism& mechanism,
                    const Start& start, std::uint64_t uses, const std::vector<std::string>& public_covariates = {});
 
+/// What the budget would be after that charge, which is not made: nothing is written or locked. Throws as charge_budget
+/// does.
+[[nodiscard]] Budget budget_after(const std::filesystem::path& file, const std::string& run,
+                                  const PrivateMechanism& mechanism, const Start& start, std::uint64_t uses,
+                                  const std::vector<std::string>& public_covariates = {});
+
 }  // namespace tsdp::mechanism

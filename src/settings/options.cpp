@@ -83,8 +83,7 @@ const std::vector<Option>& option_table() {
        "0, 1, …: the series lie in several files, each of which one rank reads (docs/distributed.md)."},
       {"dataset.files", false, OptionalInteger{AT(dataset.files), {1, most_files}, "auto", "auto"},
        "How many files {rank} in dataset.path stands for; not used without it. One fewer than ranks: rank 0 reads "
-       "none. "
-       "auto: as many as there are ranks; of one process, as many as are there."},
+       "none. auto: as many as there are ranks; of one process, as many as are there."},
       {"dataset.format", false,
        choice(AT(dataset.format), {"auto", "lstnet", "tsf", "csv", "csv_long", "jsonl", "synthetic"}),
        "auto: by the file's name and header; lstnet: text, a row a time step, a column a series; tsf: Monash; csv: "

@@ -128,6 +128,12 @@ class Trainer::Run {
  private:
   friend class Trainer;
 
+  /// Throws PrivacyError for a run that no budget covers.
+  void require_what_budgets_cover() const;
+  /// Calls `charge` (ledger/budget.h) for the whole plan.
+  template <class Charge>
+  auto charged_to(const Charge& charge, const std::filesystem::path& budget, const std::string& run) const;
+  [[nodiscard]] double spent_after(const std::filesystem::path& budget) const;
   void start_fresh();
   void restore(const Checkpoint& checkpoint);
   /// Goes on after the last charged step. Throws PrivacyError if nothing would be trained then; the message begins with
@@ -244,13 +250,30 @@ void Trainer::Run::start_fresh() {
   key_print_ = key_print(key_);
 }
 
-void Trainer::Run::begin(const std::optional<std::filesystem::path>& budget) {
-  if (budget && !method_.privacy())
+void Trainer::Run::require_what_budgets_cover() const {
+  if (!method_.privacy())
     throw PrivacyError("--budget: found a run without privacy, which no budget covers; expected privacy.enabled: true");
-  if (budget && config_.training.reproducible)
+  if (config_.training.reproducible)
     throw PrivacyError(
         "--budget: found training.reproducible, whose noise follows from the seed and may be another run's, too; no "
         "budget covers that: set training.reproducible to false");
+}
+
+template <class Charge>
+auto Trainer::Run::charged_to(const Charge& charge, const std::filesystem::path& budget, const std::string& run) const {
+  const auto& known = config_.dataset;
+  return charge(budget, run, *method_.privacy(), mechanism::start_of(config_, start_, networks_),
+                method_.privacy()->theorem().uses_of_steps(plan_.steps),
+                known.protects_covariates ? std::vector<std::string>{} : known.covariate_columns);
+}
+
+double Trainer::Run::spent_after(const std::filesystem::path& budget) const {
+  require_what_budgets_cover();
+  return charged_to(mechanism::budget_after, budget, "").spent();
+}
+
+void Trainer::Run::begin(const std::optional<std::filesystem::path>& budget) {
+  if (budget) require_what_budgets_cover();
   store_.claim();
   start_fresh();
   // The run keeps the coefficients it is charged for.
@@ -262,12 +285,7 @@ void Trainer::Run::begin(const std::optional<std::filesystem::path>& budget) {
       if (const auto name = network_name(candidate); name && *name == network.file.stem().string())
         candidate = store_.keep_weights(*name, network.bytes);
   // Charges the whole plan before any of the run exists: if the process dies in between, the plan is spent.
-  if (budget) {
-    const auto uses = method_.privacy()->theorem().uses_of_steps(plan_.steps);
-    const auto& known = config_.dataset;
-    mechanism::charge_budget(*budget, store_.run(), *method_.privacy(), mechanism::start_of(config_, start_, networks_),
-                             uses, known.protects_covariates ? std::vector<std::string>{} : known.covariate_columns);
-  }
+  if (budget) charged_to(mechanism::charge_budget, *budget, store_.run());
   store_.begin(config_, data_, key_, checkpoint(WithKey::yes), plan_.steps);
   write_ledger(mechanism::RunState::running);
 }
@@ -664,6 +682,7 @@ const mechanism::TrainingMethod& Trainer::method() const noexcept { return run_-
 models::Forecaster& Trainer::model() noexcept { return *run_->model_; }
 std::int64_t Trainer::memory() const { return run_->memory(); }
 void Trainer::begin(const std::optional<std::filesystem::path>& budget) { run_->begin(budget); }
+double Trainer::spent_after(const std::filesystem::path& budget) const { return run_->spent_after(budget); }
 void Trainer::resume() { run_->resume(); }
 bool Trainer::run(const TrainOptions& options) { return run_->train(options); }
 std::uint64_t Trainer::step() const noexcept { return run_->step_; }

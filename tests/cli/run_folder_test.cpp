@@ -64,6 +64,29 @@ TEST_F(RunFolders, ExportsWhatTheRunExported) {
   EXPECT_EQ(score("again.pt"), score("run/model.pt"));
 }
 
+// A plan says what a run would take of a budget, and charges nothing; one that does not fit is refused as the run would
+// be.
+TEST_F(RunFolders, APlanSaysWhatABudgetWouldPay) {
+  ASSERT_EQ(run("tsdp-account", {"budget", "budget.json", "--epsilon", "9", "--delta", "1e-5"}).exit_code, 0);
+  const auto before = content_of(path("budget.json"));
+  const std::vector<std::string> plan = {"--config", "config.yaml", "--budget", "budget.json", "--dry-run"};
+  auto as_json = plan;
+  as_json.emplace_back("--json");
+  const auto spent = answer(train, as_json)["budget"]["share_spent"].get<double>();
+  EXPECT_GT(spent, 0.0);
+  EXPECT_NE(run(train, plan).out.find("; of the budget budget.json "), std::string::npos);
+  EXPECT_EQ(content_of(path("budget.json")), before);
+  make_run("run", {"--budget", "budget.json"});
+  const auto charged = answer("tsdp-account", {"budget", "budget.json", "--json"});
+  EXPECT_EQ(charged["share_spent"].get<double>(), spent) << charged;
+  EXPECT_GT(answer(train, as_json)["budget"]["share_spent"].get<double>(), spent);
+  ASSERT_EQ(run("tsdp-account", {"budget", "small.json", "--epsilon", "0.01", "--delta", "1e-5"}).exit_code, 0);
+  expect_failure(run(train, {"--config", "config.yaml", "--budget", "small.json", "--dry-run", "--quiet"}), train, 4,
+                 {"small.json: the run would pass the budget of epsilon 0.01"});
+  expect_failure(run(train, {"--config", "config.yaml", "--budget", "budget.json", "--advise"}), train, 2,
+                 {"--budget: found with --advise", "expected --dry-run"});
+}
+
 TEST_F(RunFolders, ChangedSettingsAreNamedBeforeAnythingIsPlanned) {
   make_run("run");
   auto text = content_of(path("run/config.yaml"));

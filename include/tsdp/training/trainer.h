@@ -65,6 +65,9 @@ class Trainer {
   /// either no run or a complete one. If `budget` (ledger/budget.h) is given, the whole plan is charged to it first;
   /// throws PrivacyError if it does not cover that.
   void begin(const std::optional<std::filesystem::path>& budget = std::nullopt);
+  /// The share of that budget, in [0, 1], that would be spent after `begin`, which is not done: nothing is charged.
+  /// Throws as `begin` does.
+  [[nodiscard]] double spent_after(const std::filesystem::path& budget) const;
   /// Continues the run in the folder. Steps since the last checkpoint are replayed bit for bit if the environment is
   /// the same; otherwise what was charged stays charged and training continues after it, with a new key. Without a
   /// checkpoint, it starts over from its initial weights with what is left of the budget. Steps that privacy.json
