@@ -20,6 +20,7 @@ from tsdp.rebuilt import forecaster_of
 BOTH = ["pulse", "pressure"]
 SETTINGS = {"training.max_epochs": 20, "model.context_length": 24, "model.start": "fresh", "optimizer.learning_rate": 0.01}
 SETTINGS |= {"dataset.test_windows": 1, "dataset.validation_length": 6, "training.trainable": "all"}
+FIXED = SETTINGS | {"training.reproducible": True}  # weights whose last digits are compared are the same every time
 
 
 def vitals() -> pd.DataFrame:
@@ -39,13 +40,13 @@ def vitals() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def mixed(programs: None, tmp_path_factory: pytest.TempPathFactory) -> tsdp.Run:
-    settings = SETTINGS | {"model.prior": "seasonal_naive", "model.candidates": ["start", "seasonal_quantiles", "last_value_bands"]}
+    settings = FIXED | {"model.prior": "seasonal_naive", "model.candidates": ["start", "seasonal_quantiles", "last_value_bands"]}
     return tsdp.train(vitals(), tmp_path_factory.mktemp("runs") / "mixed", frequency="1h", prediction_length=6, model="itransformer", epsilon=None, target=BOTH, settings=settings)
 
 
 @pytest.fixture(scope="module")
 def alone(programs: None, tmp_path_factory: pytest.TempPathFactory) -> tsdp.Run:
-    settings = SETTINGS | {"model.prior": "none", "model.candidates": [], "privacy.composition": "symmetrised"}
+    settings = FIXED | {"model.prior": "none", "model.candidates": [], "privacy.composition": "symmetrised"}
     return tsdp.train(vitals(), tmp_path_factory.mktemp("runs") / "alone", frequency="1h", prediction_length=6, model="itransformer", epsilon=1.0, target=BOTH, settings=settings)
 
 
@@ -107,8 +108,8 @@ def test_another_format_forecasts_the_same(alone: tsdp.Run, tmp_path: Path) -> N
     given = {"past_target": np.nan_to_num(past), "past_observed": (~np.isnan(past)).astype("float32"), "levels": np.array(LEVELS)}
     quantiles, means = onnxruntime.InferenceSession(str(file)).run(None, given)
     found = alone.model.predict(vitals(), quantiles=LEVELS)
-    np.testing.assert_allclose(means.ravel(), found["mean"], rtol=1e-6, atol=2e-5)
-    np.testing.assert_allclose(quantiles[:, 1].ravel(), found["0.5"], rtol=1e-6, atol=2e-5)
+    for name, values in (("mean", means), ("0.5", quantiles[:, 1])):  # as test_formats.py compares them
+        np.testing.assert_allclose(values.ravel(), found[name], rtol=1e-6, atol=1e-6 * found[name].abs().max())
 
 
 def test_what_a_step_holds_is_protected_together(alone: tsdp.Run) -> None:
