@@ -172,7 +172,7 @@ def masked(ranks, expected):
                                 "--set", "dataset.files=auto", "--json", "--threads", "1"], cwd=ranks.files, capture_output=True, text=True)  # fmt: skip
     if evaluated.returncode:
         sys.exit(evaluated.stderr)
-    own = {place: number for place, number in numbers_of({"metrics": json.loads(evaluated.stdout)["metrics"]}).items()}
+    own = numbers_of({"metrics": json.loads(evaluated.stdout)["metrics"]})
     require_close("masked scores", {place: number for place, number in scores(processes[0]).items() if place in own}, own, 1e-6)
 
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,7 +19,22 @@
 namespace tsdp::training {
 namespace {
 
-class ClippedSums : public TrainingFixture {};
+class ClippedSums : public TrainingFixture {
+ protected:
+  /// A model with weights that are the same every time, and the windows of the data.
+  struct Setup {
+    Setup(const Config& config, const data::Dataset& dataset)
+        : model(model_of(config, at::kFloat)),
+          store(dataset, model->past_length(), 4),
+          source(store, features_of(*model, dataset), at::kFloat) {
+      RandomStream weights(SecretKey::from_seed(4), "initial weights", 0);
+      model->initialise(weights);
+    }
+    std::unique_ptr<models::Forecaster> model;
+    data::WindowStore store;
+    WindowSource source;
+  };
+};
 
 // Inserting windows moves the sum of gradients by at most C for each, whatever the others, the number of threads and
 // the sizes of blocks are; nothing that scales all windows depends on how many were drawn.
@@ -30,13 +46,10 @@ TEST_F(ClippedSums, InsertedWindowsMoveTheSumByTheClipNorm) {
     for (const std::int64_t others : {0, 1, 7, 63, 127, 150, 400, 700}) {
       SCOPED_TRACE(std::to_string(threads) + " threads, " + std::to_string(others) + " other windows");
       const auto config = small_training();
-      const auto type = at::TensorOptions(at::kFloat);
-      const auto model = model_of(config, type);
-      RandomStream weights(SecretKey::from_seed(4), "initial weights", 0);
-      model->initialise(weights);
+      Setup made(config, data_.dataset);
+      const auto& model = made.model;
+      auto& source = made.source;
       const auto initial = model->parameters().values().clone();
-      const data::WindowStore store(data_.dataset, model->past_length(), 4);
-      WindowSource source(store, features_of(*model, data_.dataset), type);
       // 200 places, in each of which coins draw one window on average.
       privacy::SubsamplingScheme::Parameters law;
       law.lengths = privacy::SeriesLengths::equal(200, 190);
@@ -95,12 +108,9 @@ TEST_F(ClippedSums, AWindowOfAllVariablesMovesTheSumByTheClipNorm) {
         const Threads some(threads);
         auto config = small_training_of(name);
         config.dataset.value_columns = {"a", "b", "c"};
-        const auto type = at::TensorOptions(at::kFloat);
-        const auto model = model_of(config, type);
-        RandomStream weights(SecretKey::from_seed(4), "initial weights", 0);
-        model->initialise(weights);
-        const data::WindowStore store(data_.dataset, model->past_length(), 4);
-        WindowSource source(store, features_of(*model, data_.dataset), type);
+        Setup made(config, data_.dataset);
+        const auto& model = made.model;
+        auto& source = made.source;
         privacy::SubsamplingScheme::Parameters law;
         law.lengths = privacy::SeriesLengths::equal(100, 190).of_variables(variables);
         law.context_length = 8;
@@ -145,7 +155,6 @@ TEST_F(ClippedSums, JoinedWindowsAreTheSumOfALoopOverSeries) {
     if (t % 7 == 3) values[1].values[static_cast<std::size_t>(t)] = std::nanf("");
     if (t >= 20 && t < 80) values[4].values[static_cast<std::size_t>(t)] = std::nanf("");
   }
-  const auto type = at::TensorOptions(at::kFloat);
   for (const auto& name : models::model_names())
     for (const bool plain : {false, true})
       for (const auto& [threads, memory] : {std::pair{1, 0}, std::pair{1, 1}, std::pair{3, 0}}) {
@@ -155,11 +164,9 @@ TEST_F(ClippedSums, JoinedWindowsAreTheSumOfALoopOverSeries) {
         std::optional<dp::PlainOperations> without_kernels;
         if (plain) without_kernels.emplace();
         const auto config = small_training_of(name);
-        const auto model = model_of(config, type);
-        RandomStream weights(SecretKey::from_seed(4), "initial weights", 0);
-        model->initialise(weights);
-        const data::WindowStore store(data_.dataset, model->past_length(), 4);
-        WindowSource source(store, features_of(*model, data_.dataset), type);
+        Setup made(config, data_.dataset);
+        const auto& model = made.model;
+        auto& source = made.source;
         privacy::SubsamplingScheme::Parameters law;
         law.record = privacy::Record::series;
         law.lengths = privacy::SeriesLengths::equal(60, 190);
@@ -201,12 +208,9 @@ TEST_F(ClippedSums, InsertedSeriesMoveTheSumByTheClipNorm) {
     for (const std::int64_t others : {0, 3, 31, 60, 200}) {
       SCOPED_TRACE(std::to_string(threads) + " threads, " + std::to_string(others) + " other series");
       const auto config = small_training();
-      const auto type = at::TensorOptions(at::kFloat);
-      const auto model = model_of(config, type);
-      RandomStream weights(SecretKey::from_seed(4), "initial weights", 0);
-      model->initialise(weights);
-      const data::WindowStore store(data_.dataset, model->past_length(), 4);
-      WindowSource source(store, features_of(*model, data_.dataset), type);
+      Setup made(config, data_.dataset);
+      const auto& model = made.model;
+      auto& source = made.source;
       privacy::SubsamplingScheme::Parameters law;
       law.record = privacy::Record::series;
       law.lengths = privacy::SeriesLengths::equal(400, 190);
