@@ -37,7 +37,9 @@ void add_scores_of_others(evaluation::BacktestResult& scores, training::Ranks& r
       silent.push_back(cat(r));
       continue;
     }
-    all.series += static_cast<std::int64_t>(std::clamp(told[r].front(), 0.0, 1e15));
+    const double series = told[r].front();
+    if (!(series >= 0.0 && series <= 1e15)) throw Error(ExitCode::failure, "scores: found a count that is none");
+    all.series += static_cast<std::int64_t>(series);
     auto left = std::span<const double>(told[r]).subspan(1);
     for (auto* metrics : added_up(all)) {
       const auto count = std::min(metrics->sums().size(), left.size());

@@ -52,7 +52,7 @@ void require_variables(const exporting::ModelMetadata& metadata, const std::stri
 
 nlohmann::ordered_json epsilon_covers(const nlohmann::ordered_json& ledger) {
   auto out = nlohmann::ordered_json::array();
-  if (ledger.value("private", false)) out.push_back("model");
+  if (ledger.is_object() && ledger.value("private", false)) out.push_back("model");
   return out;
 }
 

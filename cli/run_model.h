@@ -33,7 +33,7 @@ void require_variables(const exporting::ModelMetadata& metadata, const std::stri
 /// The same as a line ending with a full stop and a line break; empty for a finished model.
 [[nodiscard]] std::string unfinished_text(const exporting::ModelMetadata& metadata);
 
-/// What epsilon covers in a model's release: ["model"], or nothing for a model without privacy.
+/// What epsilon covers in a model's release: ["model"], or nothing for a model without privacy, or without a ledger.
 [[nodiscard]] nlohmann::ordered_json epsilon_covers(const nlohmann::ordered_json& ledger);
 /// `beside`, the names of what stands next to epsilon in an answer, plus "start" if the model's start rests on data.
 [[nodiscard]] std::vector<std::string> epsilon_does_not_cover(const nlohmann::ordered_json& ledger,

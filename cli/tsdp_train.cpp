@@ -259,18 +259,21 @@ void take_steps(tsdp::training::Trainer& trainer, const tsdp::training::RunFolde
                           "; go on with: tsdp-train --resume ", folder.root.string()));
 }
 
-/// Logs scores of test windows, which `where` says; with `json` prints those of a rank other than 0.
-void show_scores(const tsdp::evaluation::BacktestResult& scores, const std::string& where, bool json) {
+/// Logs scores of test windows, which `where` says.
+void log_scores(const tsdp::evaluation::BacktestResult& scores, const std::string& where) {
   if (scores.model.windows() > 0)
     tsdp::log::info(
         cat(where, ": ", tsdp::cli::what_data_added(scores), " (of true values: epsilon does not cover scores)"));
   for (const auto& remark : scores.remarks) tsdp::log::info(remark);
-  if (!json) return;
-  Json out{{"scored_series", scores.series}, {"metrics", scores.model.json()}};
+}
+
+/// Puts scores, and what epsilon covers of the answer and what not. `ledger`: of the model in it; null without one.
+void put_scores(Json& out, const tsdp::evaluation::BacktestResult& scores, const Json& ledger) {
+  out["scored_series"] = scores.series;
+  out["metrics"] = scores.model.json();
   tsdp::cli::put_beside(out, scores);
-  out["epsilon_covers"] = Json::array();
-  out["epsilon_does_not_cover"] = {"metrics", "baselines", "best_free"};
-  tsdp::cli::print_json(out);
+  out["epsilon_covers"] = tsdp::cli::epsilon_covers(ledger);
+  out["epsilon_does_not_cover"] = tsdp::cli::epsilon_does_not_cover(ledger, {"metrics", "baselines", "best_free"});
 }
 
 /// Exports the trained model, scores the exported file, with other ranks on their series, too, and writes the report.
@@ -309,11 +312,9 @@ void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedD
   scores.start_origin = tsdp::mechanism::start_origin_of(ledger, folder.ledger().string());
   with_others([&] { tsdp::cli::add_scores_of_others(scores, ranks); });
   ranks.end();
-  show_scores(scores,
-              ranks.alone()
-                  ? std::string("on the test windows")
-                  : cat("on the test windows of ", scores.series, " of ", data.training_lengths().count(), " series"),
-              false);
+  log_scores(scores, ranks.alone() ? std::string("on the test windows")
+                                   : cat("on the test windows of ", scores.series, " of ",
+                                         data.training_lengths().count(), " series"));
   tsdp::write_file_atomically(folder.card(), tsdp::exporting::model_card(exported.metadata));
   tsdp::log::info(cat("model: ", folder.model().string(), ", its card: ", folder.card().string()));
   try {
@@ -329,11 +330,7 @@ void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedD
   out["output"] = folder.root.string();
   out["plan"] = plan;
   out["privacy"] = ledger;
-  out["scored_series"] = scores.series;
-  out["metrics"] = scores.model.json();
-  tsdp::cli::put_beside(out, scores);
-  out["epsilon_covers"] = tsdp::cli::epsilon_covers(ledger);
-  out["epsilon_does_not_cover"] = tsdp::cli::epsilon_does_not_cover(ledger, {"metrics", "baselines", "best_free"});
+  put_scores(out, scores, ledger);
   out["reproducible"] = ledger.value("reproducible", false);
   tsdp::cli::print_json(out);
 }
@@ -414,8 +411,12 @@ int train_as(tsdp::training::Ranks& ranks, const Options& asked_for) {
     static_cast<void>(tsdp::cli::stop_on_signals());
     if (o.dry_run || o.advise) return 0;
     tsdp::training::take_part(settled, data, ranks);
-    if (const auto scores = tsdp::cli::score_own(settled, data, ranks))
-      show_scores(*scores, "on the test windows of this rank", o.common.json);
+    if (const auto scores = tsdp::cli::score_own(settled, data, ranks)) {
+      log_scores(*scores, "on the test windows of this rank");
+      Json out;
+      put_scores(out, *scores, nullptr);
+      if (o.common.json) tsdp::cli::print_json(out);
+    }
     return 0;
   }
   if (o.advise) {
