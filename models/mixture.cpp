@@ -52,6 +52,31 @@ def seasonal_quantiles(self, values: Tensor, season: int, count: int, moved: boo
     quantiles, mean = self.empirical(sample[:, :, :min(self.prediction_length, season)], levels)
     return self.otherwise((quantiles.index_select(2, steps), mean.index_select(1, steps)), values, season * count, levels)
 
+def covariate_quantiles(self, values: Tensor, told: Tensor, season: int, count: int, levels: Tensor) -> Tuple[Tensor, Tensor]:
+    # Covariates are (B, K, L + H), those of the seasons that are read (B, K, S, m).
+    rows, length, covariates = values.size(0), values.size(1), told.size(1)
+    sample = self.last_seasons(values.double(), season, count)
+    known = sample.eq(sample)
+    then = told[:, :, :length].double().reshape(rows * covariates, length)
+    then = self.last_seasons(then, season, count).reshape(rows, covariates, count, season)
+    then = then.masked_fill(known.logical_not().unsqueeze(1), float('nan'))
+    y = (sample - self.mean_of_known(sample, 1).unsqueeze(1)).nan_to_num(0.0).reshape(rows, count * season, 1)
+    x = (then - self.mean_of_known(then, 2).unsqueeze(2)).nan_to_num(0.0).reshape(rows, covariates, count * season)
+    number = known.sum([1, 2]).clamp(min=1).reshape(rows, 1, 1)
+    normal = x.matmul(x.transpose(1, 2)) / number
+    unit = torch.sqrt(normal.diagonal(0, 1, 2)).unsqueeze(2)
+    unit = torch.where(unit > 0.0, unit, torch.ones_like(unit))
+    normal = normal / unit / unit.transpose(1, 2) + 0.01 * torch.eye(covariates, device=values.device).double()
+    weights, info = torch.linalg_solve_ex(normal, x.matmul(y) / number / unit)
+    low = then.nan_to_num(float('inf')).amin([2, 3]).unsqueeze(2)
+    high = then.nan_to_num(-float('inf')).amax([2, 3]).unsqueeze(2)
+    beyond = 0.5 * (high - low)
+    now = torch.minimum(torch.maximum(told[:, :, length:].double(), low - beyond), high + beyond)
+    steps = torch.arange(self.prediction_length, device=values.device) % season
+    change = (now.unsqueeze(2) - then.index_select(3, steps)) * (weights / unit).unsqueeze(3)
+    moved = sample.index_select(2, steps) + change.sum(1)
+    return self.otherwise(self.empirical(moved.to(values.dtype), levels), values, season * count, levels)
+
 def seasonal_naive_bands(self, values: Tensor, season: int, count: int, levels: Tensor) -> Tuple[Tensor, Tensor]:
     horizon = self.prediction_length
     length = values.size(1)
@@ -165,6 +190,11 @@ def mixture_weights(self, evidence: Tensor, log_weights: Tensor) -> Tensor:
     tilt = tilt[0].unsqueeze(1) + tilt[1].unsqueeze(1) * self.place_in_horizon(evidence)
     return torch.softmax(evidence.unsqueeze(2) + tilt, 1)
 
+def told(self, features: Tensor) -> Tensor:
+    # (B, K, L + H): the covariates that candidates read, which stand before the age of a step.
+    age = max(0, features.size(2) - 1)
+    return features[:, :, age - self.told_count:age].transpose(1, 2)
+
 def without_outliers(self, past_target: Tensor, past_observed: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     values = torch.where(past_observed > 0.0, past_target, torch.full_like(past_target, float('nan')))
     if self.skips_outliers:
@@ -202,8 +232,10 @@ def record(self, values: Tensor, past_target: Tensor, past_observed: Tensor, fea
     # As long as the longest, so that they are one tensor; no candidate counts what is missing.
     padding = self.mixture_stride * max(0, windows - 1)
     padded = torch.constant_pad_nd(values, [padding, 0], float('nan'))
+    padded_told = torch.constant_pad_nd(self.told(features), [padding, 0], 0.0)
     past = torch.arange(-reach, 0, device=values.device)
     before = torch.arange(self.mixture_stride - length, 0, device=values.device) + padding
+    beside = torch.arange(self.mixture_stride - length, horizon, device=values.device) + padding
     forecasts: List[Tensor] = []
     for first in range(0, windows, at_a_time):
         some = ends[first:first + at_a_time].unsqueeze(1)
@@ -215,9 +247,10 @@ def record(self, values: Tensor, past_target: Tensor, past_observed: Tensor, fea
         times = (some + torch.arange(-reach, horizon, device=values.device)).flatten()
         step_features = features.index_select(1, times).reshape(rows, count, reach + horizon, features.size(2)).transpose(0, 1).reshape(count * rows, reach + horizon, features.size(2))
         whole = padded.index_select(1, (some + before).flatten()).reshape(rows, count, length - self.mixture_stride).transpose(0, 1).reshape(count * rows, length - self.mixture_stride)
+        told = padded_told.index_select(2, (some + beside).flatten()).reshape(rows, self.told_count, count, beside.size(0)).permute(2, 0, 1, 3).reshape(count * rows, self.told_count, beside.size(0))
         drawn = draws.repeat(count, 1, 1, 1)
         q, mean, samples = self.network(target[:, reach - network:], observed[:, reach - network:], step_features[:, reach - network:], deciles, drawn)
-        candidates, means = self.candidates(target, observed, step_features, whole, deciles, drawn)
+        candidates, means = self.candidates(target, observed, step_features, whole, told, deciles, drawn)
         forecasts.append(torch.cat([q.unsqueeze(1), candidates], 1).reshape(count, rows, -1, 9, horizon).transpose(0, 1))
     forecasts.append(values.new_zeros([rows, 0, self.candidate_count - known.size(2), 9, horizon]))
     history = torch.cat([torch.cat(forecasts, 1), external[:, 1:windows + 1, :, :9]], 2)
@@ -264,7 +297,7 @@ def to_train_on(self, past_target: Tensor, past_observed: Tensor, features: Tens
     network = self.network_length
     reach = self.longest_network
     q, mean, samples = self.network(past_target[:, length - network:], past_observed[:, length - network:], features[:, length - network:], deciles, draws)
-    candidates, means = self.candidates(past_target[:, length - reach:], past_observed[:, length - reach:], features[:, length - reach:], values, deciles, draws)
+    candidates, means = self.candidates(past_target[:, length - reach:], past_observed[:, length - reach:], features[:, length - reach:], values, self.told(features), deciles, draws)
     return history, truth, evidence, counted, least, torch.cat([q.unsqueeze(1), candidates], 1)
 
 def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, asked: Tensor, uniform: Tensor, external: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
@@ -283,7 +316,7 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
     ranks = (torch.arange(count, device=values.device).double() + 0.5) / max(1, count)
     asked = torch.cat([asked, half])
     q, mean, samples = self.network(past_target[:, length - network:], past_observed[:, length - network:], features[:, features.size(1) - network - horizon:], asked, uniform)
-    candidates, means = self.candidates(past_target[:, length - reach:], past_observed[:, length - reach:], features[:, features.size(1) - reach - horizon:], values, torch.cat([asked, ranks]), draws)
+    candidates, means = self.candidates(past_target[:, length - reach:], past_observed[:, length - reach:], features[:, features.size(1) - reach - horizon:], values, self.told(features), torch.cat([asked, ranks]), draws)
     ordered, order = torch.sort(samples, 1)
     external = external[:, 0].nan_to_num(0.0, 0.0, 0.0)
     others = self.between_deciles(external[:, :, :9], torch.cat([asked, ranks]))
@@ -307,6 +340,8 @@ std::string call(const Mixture::Member& member) {
              "features[:, features.size(1) - self.network_length - self.prediction_length:], levels, draws)";
     case Candidate::seasonal_quantiles: return cat("q, m = self.seasonal_quantiles(", sizes, "False, levels)");
     case Candidate::moved_quantiles: return cat("q, m = self.seasonal_quantiles(", sizes, "True, levels)");
+    case Candidate::covariate_quantiles:
+      return cat("q, m = self.covariate_quantiles(values, told, ", member.season, ", ", member.seasons, ", levels)");
     case Candidate::seasonal_naive_bands:
     case Candidate::last_value_bands: return cat("q, m = self.seasonal_naive_bands(", sizes, "levels)");
     case Candidate::seasonal_regression: return cat("q, m = self.seasonal_regression(", sizes, "levels)");
@@ -327,7 +362,7 @@ const std::vector<double>& mixture_spreads() {
 
 std::string mixture_script(const Mixture& mixture, const std::vector<std::int64_t>& network_lengths) {
   std::string all = R"(
-def candidates(self, past_target: Tensor, past_observed: Tensor, features: Tensor, values: Tensor, levels: Tensor, draws: Tensor) -> Tuple[Tensor, Tensor]:
+def candidates(self, past_target: Tensor, past_observed: Tensor, features: Tensor, values: Tensor, told: Tensor, levels: Tensor, draws: Tensor) -> Tuple[Tensor, Tensor]:
     # (B, K, A, H) and (B, K, H)
     quantiles: List[Tensor] = []
     means: List[Tensor] = []

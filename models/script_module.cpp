@@ -256,6 +256,7 @@ torch::jit::Module script_module(const Forecaster& model, bool sampled_forecasts
     number("first_network", std::ssize(mixture.members) + 1);
     number("mixture_windows", mixture.windows);
     number("mixture_stride", mixture.stride);
+    number("told_count", mixture.covariates);
     module.register_attribute("skips_outliers", c10::BoolType::get(), mixture.skips_outliers);
     number("candidate_count", mixed_forecasts(mixture));
     module.register_attribute("external", c10::ListType::ofStrings(),

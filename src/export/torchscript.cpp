@@ -102,7 +102,7 @@ class Sizes {
     return {one_of<PriorKind>("prior"), number("season", 1, largest_length)};
   }
   /// None in models from before there were candidates, or where the network forecasts alone.
-  [[nodiscard]] Mixture mixture(std::int64_t prediction_length) const {
+  [[nodiscard]] Mixture mixture(std::int64_t prediction_length, std::int64_t time_features) const {
     Mixture out;
     if (!has("mixture") || at("mixture").is_null()) return out;
     const Sizes sizes(at("mixture"), where_, "mixture.");
@@ -131,6 +131,8 @@ class Sizes {
       out.members.push_back({member.one_of<Candidate>("method"), member.number("season", 1, largest_length),
                              member.number("seasons", 1, largest_length)});
     }
+    if (out.has(Candidate::covariate_quantiles))
+      out.covariates = sizes.number("covariates", 1, std::max<std::int64_t>(0, time_features - 1));
     if (out.past_length(1, prediction_length) > largest_length)
       refuse("mixture", cat("one that reads at most ", largest_length, " values"));
     return out;
@@ -185,6 +187,7 @@ Json sizes_of(const models::Forecaster& model) {
     members.push_back({{"method", name(member.method)}, {"season", member.season}, {"seasons", member.seasons}});
   Json out = {{"windows", mixture.windows}, {"stride", mixture.stride}, {"members", std::move(members)}};
   if (mixture.skips_outliers) out["skips_outliers"] = true;
+  if (mixture.covariates > 0) out["covariates"] = mixture.covariates;
   if (model.log_weights().defined()) out["trained"] = true;
   for (std::size_t i = 0; i < model.networks().size(); ++i) {
     Json network = {{"name", mixture.networks[i]}, {"model", model.networks()[i]->name()}};
@@ -238,7 +241,7 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
                         " (--trust runs the code in the archive instead, if you trust where it is from)"));
   const Sizes sizes(metadata.model.value("sizes", Json()), where);
   auto options = options_of(sizes);
-  options.mixture = sizes.mixture(options.prediction_length);
+  options.mixture = sizes.mixture(options.prediction_length, options.time_features);
   std::int64_t stored = 0;
   for (const auto& tensor : data.tensors) stored += static_cast<std::int64_t>(tensor.bytes.size() / 4);
   const auto& type = data.tensors.empty() ? std::string() : data.tensors.front().type;

@@ -104,7 +104,7 @@ void require_mixture_to_train(const Config& c, const SettledScheme& out, std::in
 /// The candidates that `auto` stands for with a prior.
 void name_candidates(Config& c) {
   c.model.auto_candidates = false;
-  c.model.candidates = all_names<Candidate>();
+  c.model.candidates = built_in_candidates(c);
   c.model.candidates.emplace_back(other_starts);
 }
 

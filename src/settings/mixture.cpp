@@ -47,10 +47,18 @@ void check_candidates(const std::string& where, const std::vector<std::string>& 
   }
 }
 
+std::vector<std::string> built_in_candidates(const Config& config) {
+  auto names = all_names<Candidate>();
+  const auto covariates = config.dataset.covariate_columns.size();
+  if (covariates == 0 || covariates > most_told_covariates)
+    std::erase(names, std::string(name(Candidate::covariate_quantiles)));
+  return names;
+}
+
 Mixture mixture_of(const Config& config) {
   constexpr std::int64_t most_read = 20'000;  // values
   auto chosen = config.model.candidates;
-  if (config.model.auto_candidates && config.model.prior != PriorKind::none) chosen = all_names<Candidate>();
+  if (config.model.auto_candidates && config.model.prior != PriorKind::none) chosen = built_in_candidates(config);
   const auto season = std::max<std::int64_t>(1, config.dataset.season_length);  // no file leaves it out
   const auto step = data::shortest_step(data::Frequency::parse(config.dataset.frequency));
   const bool within_a_day = season <= 86400 / step;
@@ -93,9 +101,17 @@ Mixture mixture_of(const Config& config) {
       case Candidate::seasonal_regression:
         if (season >= 2) add(method, season, {28});
         break;
+      case Candidate::covariate_quantiles:
+        if (config.dataset.covariate_columns.empty()) break;
+        if (season == 1) add(method, season, {25, 100});
+        else if (within_a_day) add(method, season, {28, 56});
+        else add(method, season, {8, 16});
+        if (season * step == 86400) add(method, 7 * season, {8});
+        break;
     }
   }
   if (out.empty()) return out;
+  if (out.has(Candidate::covariate_quantiles)) out.covariates = std::ssize(config.dataset.covariate_columns);
   out.skips_outliers = true;
   out.stride = std::max(horizon, season);
   out.windows = std::clamp<std::int64_t>(most_read / out.stride, 1, 20);

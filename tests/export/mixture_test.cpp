@@ -199,6 +199,62 @@ evaluation::BaselineForecast regression(const std::vector<float>& past, std::int
   return out;
 }
 
+/// The definition at Candidate::covariate_quantiles, a step at a time. `told` is (n + H, K) for a past of n values.
+evaluation::BaselineForecast covariate_quantiles(const std::vector<float>& past, const at::Tensor& told,
+                                                 const evaluation::Seasons& seasons, std::int64_t horizon,
+                                                 const std::vector<double>& levels) {
+  const auto n = static_cast<std::int64_t>(past.size());
+  const auto m = seasons.length;
+  std::vector<std::vector<std::int64_t>> at_place(static_cast<std::size_t>(m));
+  for (std::int64_t t = std::max<std::int64_t>(0, n - seasons.count * m); t < n; ++t)
+    if (!std::isnan(past[static_cast<std::size_t>(t)]))
+      at_place[static_cast<std::size_t>((t - n + seasons.count * m) % m)].push_back(t);
+  std::vector<at::Tensor> x, all;
+  std::vector<double> y;
+  for (const auto& steps : at_place) {
+    at::Tensor mean_x = at::zeros({told.size(1)}, at::kDouble);
+    double mean_y = 0.0;
+    for (const auto t : steps) {
+      mean_x += told[t] / static_cast<double>(steps.size());
+      mean_y += past[static_cast<std::size_t>(t)] / static_cast<double>(steps.size());
+    }
+    for (const auto t : steps) {
+      all.push_back(told[t]);
+      x.push_back(told[t] - mean_x);
+      y.push_back(past[static_cast<std::size_t>(t)] - mean_y);
+    }
+  }
+  at::Tensor weights = at::zeros({told.size(1)}, at::kDouble);
+  at::Tensor low = weights;
+  at::Tensor high = weights;
+  if (!all.empty()) {
+    auto units = at::sqrt(at::stack(x).square().mean(0));
+    units = at::where(units > 0.0, units, at::ones_like(units));
+    const auto scaled = at::stack(x) / units;
+    const auto ridge = 0.01 * static_cast<double>(all.size()) * at::eye(told.size(1), at::kDouble);
+    weights = at::linalg_solve(scaled.t().mm(scaled) + ridge, scaled.t().mv(at::tensor(y, at::kDouble))) / units;
+    const auto known = at::stack(all);
+    const auto range = known.amax(0) - known.amin(0);
+    low = known.amin(0) - 0.5 * range;
+    high = known.amax(0) + 0.5 * range;
+  }
+  evaluation::BaselineForecast out{std::vector<double>(levels.size() * static_cast<std::size_t>(horizon)),
+                                   std::vector<double>(static_cast<std::size_t>(horizon))};
+  for (std::int64_t k = 0; k < horizon; ++k) {
+    auto moved = past;
+    const auto now = at::minimum(at::maximum(told[n + k], low), high);
+    // Where nothing is known of the place, values of other places stand in as they are.
+    for (const auto t : at_place[static_cast<std::size_t>(k % m)])
+      moved[static_cast<std::size_t>(t)] += static_cast<float>((now - told[t]).dot(weights).item<double>());
+    const auto found = baseline_forecast(evaluation::Baseline::seasonal_quantiles, moved, seasons, horizon, levels);
+    const auto h = static_cast<std::size_t>(horizon);
+    for (std::size_t i = static_cast<std::size_t>(k); i < out.quantiles.size(); i += h)
+      out.quantiles[i] = found.quantiles[i];
+    out.mean[static_cast<std::size_t>(k)] = found.mean[static_cast<std::size_t>(k)];
+  }
+  return out;
+}
+
 /// The definition at Mixture, one series at a time and in plain loops.
 struct Reference {
   std::vector<double> quantiles, mean, weights;
@@ -206,7 +262,7 @@ struct Reference {
 };
 Reference reference(torch::jit::Module& network, torch::jit::Module& start, const Mixture& mixture,
                     std::int64_t horizon, const std::vector<float>& past, const std::vector<double>& asked,
-                    std::vector<torch::jit::Module> others = {}) {
+                    std::vector<torch::jit::Module> others = {}, const at::Tensor& features = {}) {
   const auto h = static_cast<std::size_t>(horizon);
   auto levels = asked;
   levels.push_back(0.5);
@@ -220,7 +276,10 @@ Reference reference(torch::jit::Module& network, torch::jit::Module& start, cons
     const auto by = [&](torch::jit::Module& module) {
       const auto length = module.attr("past_length").toInt();
       const auto own = input_of({std::vector<float>(read.end() - length, read.end())});
-      const auto found = run(module, own, at::ones({1, 1, horizon, 2}, at::kDouble), at);
+      const auto first = static_cast<std::int64_t>(end) - length;
+      const auto found =
+          run(module, own, at::ones({1, 1, horizon, 2}, at::kDouble), at,
+              features.defined() ? at::IValue(features.narrow(0, first, length + horizon).unsqueeze(0)) : at::IValue());
       out.push_back({values(found.quantiles), values(found.mean)});
     };
     by(network);
@@ -238,6 +297,13 @@ Reference reference(torch::jit::Module& network, torch::jit::Module& start, cons
         case Candidate::seasonal_regression:
           out.push_back(regression(read, member.season, member.seasons, horizon, at));
           break;
+        case Candidate::covariate_quantiles: {
+          const auto age = features.size(1) - 1;
+          const auto told = features.narrow(1, age - mixture.covariates, mixture.covariates);
+          out.push_back(covariate_quantiles(read, told.narrow(0, 0, static_cast<std::int64_t>(end) + horizon), seasons,
+                                            horizon, at));
+          break;
+        }
       }
     }
     for (auto& other : others) by(other);
@@ -361,6 +427,76 @@ TEST(Mixture, IsWhatItsDefinitionSays) {
       }
     }
   }
+}
+
+/// (length + H, F): calendar features, two covariates, of which the second is mostly 0, and an age.
+at::Tensor features_of(std::int64_t length, std::int64_t count, std::uint64_t number) {
+  RandomStream draws(SecretKey::from_seed(10), "features", number);
+  auto out = at::zeros({length, count}, at::kDouble);
+  for (std::int64_t t = 0; t < length; ++t)
+    for (std::int64_t k = 0; k < count; ++k)
+      out[t][k] = k + 1 == count ? 1.0 : k + 2 == count ? (draws.uniform() < 0.1 ? 1.0 : 0.0) : draws.uniform();
+  return out;
+}
+
+TEST(Mixture, MovesValuesByWhatCovariatesTell) {
+  for (const std::string name : {"dlinear", "deepar"})
+    for (const std::int64_t horizon : {3, 4, 9}) {
+      auto mixture = mixture_of(horizon);
+      mixture.members = {{Candidate::seasonal_quantiles, 4, 3},
+                         {Candidate::covariate_quantiles, 4, 8},
+                         {Candidate::covariate_quantiles, 1, 12}};
+      mixture.covariates = 2;
+      auto options = options_with(mixture, horizon, name);
+      options.time_features = 5;  // a calendar of two
+      options.covariates = 2;
+      const auto model = make(options, name);
+      options.mixture = {};
+      auto network = make_module(*make(options, name));
+      auto module = make_module(*model);
+      const auto length = static_cast<std::size_t>(forecast_past_length(*model));
+      const std::vector<double> asked = {0.05, 0.5, 0.77};
+      std::vector<std::vector<float>> rows;
+      std::vector<at::Tensor> features;
+      for (const std::size_t begin : {std::size_t{0}, std::size_t{3}, length - 14, length - 2}) {
+        features.push_back(features_of(static_cast<std::int64_t>(length) + horizon, 5, rows.size()));
+        // The fourth is 0 before its series, as padding is.
+        if (begin + 2 == length) features.back().narrow(0, 0, static_cast<std::int64_t>(begin)).zero_();
+        rows.push_back(series(length, begin, rows.size()));
+        for (std::size_t t = 0; t < length; ++t) {
+          const auto at = features.back()[static_cast<std::int64_t>(t)];
+          rows.back()[t] += static_cast<float>(4.0 * at[2].item<double>() + 9.0 * at[3].item<double>());
+        }
+      }
+      const auto draws = at::ones({4, 1, horizon, 2}, at::kDouble);
+      const auto found = run(module, input_of(rows), draws, asked, at::stack(features));
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        const auto expected = reference(network, network, mixture, horizon, rows[i], asked, {}, features[i]);
+        expect_forecast(found, i, expected, asked);
+      }
+    }
+}
+
+TEST(Mixture, CovariatesExplainWhatTheyCause) {
+  // A value that is 10 and 9 more where a covariate is 1: the candidate alone forecasts that from what it has seen.
+  auto mixture = mixture_of(4);
+  mixture.members = {{Candidate::covariate_quantiles, 4, 8}};
+  mixture.covariates = 1;
+  auto options = options_with(mixture, 4);
+  options.time_features = 2;
+  options.covariates = 1;
+  const auto model = make(options);
+  auto module = make_module(*model);
+  const auto length = forecast_past_length(*model);
+  auto features = features_of(length + 4, 2, 3);
+  std::vector<float> past;
+  for (std::int64_t t = 0; t < length + 4; ++t) {
+    features[t][0] = t % 7 == 3 || t == length + 1 ? 1.0 : 0.0;
+    if (t < length) past.push_back(10.0F + 9.0F * features[t][0].item<float>());
+  }
+  const auto found = run(module, input_of({past}), at::ones({1, 1, 4, 2}, at::kDouble), deciles, features.unsqueeze(0));
+  for (std::int64_t k = 0; k < 4; ++k)
+    EXPECT_NEAR(found.mean[0][k].item<double>(), 10.0 + 9.0 * features[length + k][0].item<double>(), 0.3) << k;
 }
 
 Output run_with(torch::jit::Module& module, const Input& input, const at::Tensor& draws, const at::Tensor& external,

@@ -178,6 +178,9 @@ void check_setting(const std::string& where, const std::string& key, const std::
 /// over different numbers of seasons. `auto` is all of them with a prior, and none without one, as in GluonTS.
 [[nodiscard]] Mixture mixture_of(const Config& config);
 
+/// The candidates that a model needs no file for, as model.candidates: auto has them with a prior.
+[[nodiscard]] std::vector<std::string> built_in_candidates(const Config& config);
+
 /// Hidden units of a configuration's model; 0: the standard ones times model.width_factor.
 [[nodiscard]] std::int64_t width_of(const Config& config);
 

@@ -16,6 +16,10 @@ namespace tsdp {
 ///   start: that of the network with the weights that training began with.
 ///   seasonal_quantiles: empirical quantiles of the same place of the last S seasons.
 ///   moved_quantiles: the same, each season moved so that its mean is that of the last one.
+///   covariate_quantiles: the same, each value moved by b'(x − x'), where x are the covariates of the step that is
+///     forecast and x' those of the value's step. The weights b are a ridge regression (0.01, in units of the
+///     covariates' deviation) of the values of the S seasons on their covariates, both less their mean at the same
+///     place. Each of x is read as at most half of its range outside the range that it has at the values' steps.
 ///   seasonal_naive_bands: the last season again, with the quantiles of what was wrong with that in the last S seasons.
 ///   last_value_bands: the same for m = 1: the last value, and S values.
 ///   seasonal_regression: the values j = ⌈k/m⌉ seasons ahead are regressed on those of the same place 0, 1, 2 and 6
@@ -29,15 +33,17 @@ enum class Candidate {
   moved_quantiles,
   seasonal_naive_bands,
   last_value_bands,
-  seasonal_regression
+  seasonal_regression,
+  covariate_quantiles
 };
-constexpr Names<Candidate, 6> names_of(Candidate) {
+constexpr Names<Candidate, 7> names_of(Candidate) {
   return {{{Candidate::start, "start"},
            {Candidate::seasonal_quantiles, "seasonal_quantiles"},
            {Candidate::moved_quantiles, "moved_quantiles"},
            {Candidate::seasonal_naive_bands, "seasonal_naive_bands"},
            {Candidate::last_value_bands, "last_value_bands"},
-           {Candidate::seasonal_regression, "seasonal_regression"}}};
+           {Candidate::seasonal_regression, "seasonal_regression"},
+           {Candidate::covariate_quantiles, "covariate_quantiles"}}};
 }
 
 /// How many candidates model.candidates may name, those in the place of other_starts counted.
@@ -76,6 +82,7 @@ struct Mixture {
   /// more: those further from its median than ten times as far as 99 % of them (data/oddities.h).
   bool skips_outliers = false;
   std::vector<std::string> networks = {};  ///< names of other networks that the model holds, each once
+  std::int64_t covariates = 0;  ///< that covariate_quantiles reads: the last time features before the age of a step
 
   [[nodiscard]] bool empty() const {
     return members.empty() && networks.empty() && external.empty();
@@ -97,6 +104,9 @@ struct Mixture {
   }
   bool operator==(const Mixture&) const = default;
 };
+
+/// How many covariates a series may have for `auto` to take covariate_quantiles: memory grows with their number.
+inline constexpr std::size_t most_told_covariates = 16;
 
 /// The name of a candidate in model.candidates that is a file of weights of another network (hourly_dlinear for
 /// starts/hourly_dlinear.safetensors), which the exported model will hold; none for any other.
