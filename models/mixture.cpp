@@ -53,28 +53,32 @@ def seasonal_quantiles(self, values: Tensor, season: int, count: int, moved: boo
     return self.otherwise((quantiles.index_select(2, steps), mean.index_select(1, steps)), values, season * count, levels)
 
 def covariate_quantiles(self, values: Tensor, told: Tensor, season: int, count: int, levels: Tensor) -> Tuple[Tensor, Tensor]:
-    # Covariates are (B, K, L + H), those of the seasons that are read (B, K, S, m).
+    # Covariates are (B, K, L + H), those of the seasons that are read (B, K, S, m), their means at each place (B, K, m).
     rows, length, covariates = values.size(0), values.size(1), told.size(1)
     sample = self.last_seasons(values.double(), season, count)
     known = sample.eq(sample)
     then = told[:, :, :length].double().reshape(rows * covariates, length)
     then = self.last_seasons(then, season, count).reshape(rows, covariates, count, season)
-    then = then.masked_fill(known.logical_not().unsqueeze(1), float('nan'))
+    times = known.double().sum(1)
+    number = times.sum(1).clamp(min=1.0).reshape(rows, 1, 1)
+    total = then.masked_fill(known.logical_not().unsqueeze(1), 0.0).sum(2)
+    mean = torch.where(times.unsqueeze(1) > 0.0, total / times.clamp(min=1.0).unsqueeze(1), total.sum(2, keepdim=True) / number)
+    less = torch.where(known.unsqueeze(1), then, mean.unsqueeze(2)) - mean.unsqueeze(2)
+    x = less.reshape(rows, covariates, count * season)
     y = (sample - self.mean_of_known(sample, 1).unsqueeze(1)).nan_to_num(0.0).reshape(rows, count * season, 1)
-    x = (then - self.mean_of_known(then, 2).unsqueeze(2)).nan_to_num(0.0).reshape(rows, covariates, count * season)
-    number = known.sum([1, 2]).clamp(min=1).reshape(rows, 1, 1)
     normal = x.matmul(x.transpose(1, 2)) / number
     unit = torch.sqrt(normal.diagonal(0, 1, 2)).unsqueeze(2)
     unit = torch.where(unit > 0.0, unit, torch.ones_like(unit))
     normal = normal / unit / unit.transpose(1, 2) + 0.01 * torch.eye(covariates, device=values.device).double()
     weights, info = torch.linalg_solve_ex(normal, x.matmul(y) / number / unit)
-    low = then.nan_to_num(float('inf')).amin([2, 3]).unsqueeze(2)
-    high = then.nan_to_num(-float('inf')).amax([2, 3]).unsqueeze(2)
+    weights = (weights / unit).transpose(1, 2)
+    low = (less.amin(2) + mean).amin(2, keepdim=True)
+    high = (less.amax(2) + mean).amax(2, keepdim=True)
     beyond = 0.5 * (high - low)
     now = torch.minimum(torch.maximum(told[:, :, length:].double(), low - beyond), high + beyond)
     steps = torch.arange(self.prediction_length, device=values.device) % season
-    change = (now.unsqueeze(2) - then.index_select(3, steps)) * (weights / unit).unsqueeze(3)
-    moved = sample.index_select(2, steps) + change.sum(1)
+    residual = sample - weights.matmul(x).reshape(rows, count, season)
+    moved = residual.index_select(2, steps) + weights.matmul(now - mean.index_select(2, steps))
     return self.otherwise(self.empirical(moved.to(values.dtype), levels), values, season * count, levels)
 
 def seasonal_naive_bands(self, values: Tensor, season: int, count: int, levels: Tensor) -> Tuple[Tensor, Tensor]:

@@ -24,7 +24,7 @@ def known() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def told(programs: None, known: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> tsdp.Run:
-    settings = {"training.max_epochs": 3, "model.context_length": 24, "model.start": "fresh", "model.prior": "none", "model.lags": [1, 24], "optimizer.learning_rate": 0.001}
+    settings = {"training.max_epochs": 3, "model.context_length": 24, "model.start": "fresh", "model.prior": "none", "model.lags": [1, 24], "optimizer.learning_rate": 0.001, "model.candidates": ["covariate_quantiles"]}
     return tsdp.train(
         hourly_frame(), tmp_path_factory.mktemp("runs") / "told", frequency="1h", prediction_length=6, model="deepar", covariates=known,
         settings=settings | {"dataset.test_windows": 1, "dataset.validation_length": 6},
@@ -163,6 +163,8 @@ def test_every_model_is_told_of_them(name: str, programs: None, of_series: pd.Da
     run = tsdp.train(frame, tmp_path / "run", frequency="1h", prediction_length=6, model=name, covariates=of_series, settings=settings)
     model = run.model
     assert model.covariates == ["region=north", "region=south", "price"]
+    mixture = model.about["sizes"]["mixture"]
+    assert mixture["covariates"] == 3 and "covariate_quantiles" in [member["method"] for member in mixture["members"]]  # auto
     of_series.reset_index().to_csv(tmp_path / "known.csv", index=False, date_format="%Y-%m-%d %H:%M:%S")
     found = model.with_covariates(of_series).predict(frame, quantiles=LEVELS)
     assert_same(found, by_program(run, frame, tmp_path, f"--covariates={tmp_path / 'known.csv'}"))

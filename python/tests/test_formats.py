@@ -34,7 +34,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "walks": {"model.prior": "last_value", "model.candidates": []},
     "bounded": {"model.prior": "seasonal_naive", "model.candidates": ["seasonal_regression", str(STARTS / "hourly_itransformer.safetensors"), "chronos.jsonl"], "dataset.lower_bound": 10.5, "dataset.upper_bound": 50},
     "zeros": {"model.prior": "none", "model.missing_values": "zero"},
-    "told": {"model.prior": "seasonal_naive", "model.candidates": []},  # of covariates
+    "told": {"model.prior": "seasonal_naive", "model.candidates": ["covariate_quantiles"]},  # of covariates
 }
 
 
@@ -53,6 +53,16 @@ def others(frame: pd.DataFrame, folder: Path) -> Path:
     return file
 
 
+def weather() -> pd.DataFrame:
+    """Of each series, with the day ahead: a kind that it keeps, and a temperature."""
+    parts = []
+    for place, (item_id, part) in enumerate(hourly_frame().groupby("item_id")):
+        times = pd.date_range(part["timestamp"].min(), periods=len(part) + 24, freq="h", name="timestamp")
+        heat = np.sin(np.arange(len(times)) / 31 + place)
+        parts.append(pd.DataFrame({"item_id": item_id, "kind": f"k{place % 2}", "heat": heat}, index=times))
+    return pd.concat(parts).set_index("item_id", append=True).swaplevel()
+
+
 def trained(folder: Path, model: str, kind: str) -> tsdp.Run:
     settings = {"training.max_epochs": 2, "model.context_length": 24, "model.start": "fresh", "optimizer.learning_rate": 0.001}
     settings |= {"dataset.test_windows": 1, "dataset.validation_length": 6, **KINDS[kind]}
@@ -63,8 +73,7 @@ def trained(folder: Path, model: str, kind: str) -> tsdp.Run:
     if "chronos.jsonl" in settings.get("model.candidates", []):
         file = others(hourly_frame(), folder.parent)
         settings["model.candidates"] = [*settings["model.candidates"][:-1], str(file)]
-    facts = pd.DataFrame({"kind": [f"k{place % 2}" for place in range(5)]}, index=sorted(hourly_frame()["item_id"].unique()))
-    return tsdp.train(hourly_frame(), folder, frequency="1h", prediction_length=6, model=model, settings=settings, covariates=facts if kind == "told" else None)
+    return tsdp.train(hourly_frame(), folder, frequency="1h", prediction_length=6, model=model, settings=settings, covariates=weather() if kind == "told" else None)
 
 
 @pytest.fixture(scope="session", params=[*(f"{model} mixed" for model in MODELS), "itransformer walks", "deepar walks", "dlinear bounded", "dlinear zeros", "deepar zeros"])
@@ -200,6 +209,7 @@ def test_a_name_that_is_no_text_is_refused(mixed: tsdp.Run, tmp_path: Path) -> N
         ({"sizes": {"lower_bound": float("-inf")}}, "lower_bound"),
         ({"sizes": {"mixture": {"windows": 10**9, "stride": 6, "members": []}}}, "windows"),
         ({"sizes": {"mixture": {"windows": 2, "stride": 6, "members": [{"method": "__init__", "season": 1, "seasons": 1}]}}}, "method"),
+        ({"sizes": {"mixture": {"windows": 2, "stride": 6, "covariates": 1, "members": [{"method": "covariate_quantiles", "season": 1, "seasons": 1}]}}}, "mixture.covariates"),
         ({"sizes": {"mixture": {"windows": 2, "stride": 6, "members": [{"method": "seasonal_quantiles", "season": 10**6, "seasons": 10**6}]}}}, "holds weights"),
     ],
 )

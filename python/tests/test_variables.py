@@ -124,7 +124,7 @@ def test_what_a_step_holds_is_protected_together(alone: tsdp.Run) -> None:
 
 def test_covariates_of_a_series_are_told_to_all_of_its_variables(programs: None, tmp_path: Path) -> None:
     health = pd.DataFrame({"health": [0.1, 0.4, 0.7, 0.9]}, index=pd.Index([f"patient {i}" for i in range(4)], name="item_id"))
-    run = tsdp.train(vitals(), tmp_path / "told", frequency="1h", prediction_length=6, target=BOTH, covariates=health, epsilon=None, settings=SETTINGS | {"model.candidates": []})
+    run = tsdp.train(vitals(), tmp_path / "told", frequency="1h", prediction_length=6, target=BOTH, covariates=health, epsilon=None, settings=SETTINGS | {"model.candidates": ["covariate_quantiles"]})
     found = run.model.with_covariates(health).predict(vitals(), target=BOTH)
     assert len(found) == 8 * 6
     other = run.model.with_covariates(1.0 - health).predict(vitals(), target=BOTH)

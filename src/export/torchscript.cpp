@@ -102,7 +102,7 @@ class Sizes {
     return {one_of<PriorKind>("prior"), number("season", 1, largest_length)};
   }
   /// None in models from before there were candidates, or where the network forecasts alone.
-  [[nodiscard]] Mixture mixture(std::int64_t prediction_length, std::int64_t time_features) const {
+  [[nodiscard]] Mixture mixture(std::int64_t prediction_length) const {
     Mixture out;
     if (!has("mixture") || at("mixture").is_null()) return out;
     const Sizes sizes(at("mixture"), where_, "mixture.");
@@ -132,7 +132,7 @@ class Sizes {
                              member.number("seasons", 1, largest_length)});
     }
     if (out.has(Candidate::covariate_quantiles))
-      out.covariates = sizes.number("covariates", 1, std::max<std::int64_t>(0, time_features - 1));
+      out.covariates = sizes.number("covariates", 1, largest_length);
     if (out.past_length(1, prediction_length) > largest_length)
       refuse("mixture", cat("one that reads at most ", largest_length, " values"));
     return out;
@@ -241,7 +241,7 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
                         " (--trust runs the code in the archive instead, if you trust where it is from)"));
   const Sizes sizes(metadata.model.value("sizes", Json()), where);
   auto options = options_of(sizes);
-  options.mixture = sizes.mixture(options.prediction_length, options.time_features);
+  options.mixture = sizes.mixture(options.prediction_length);
   std::int64_t stored = 0;
   for (const auto& tensor : data.tensors) stored += static_cast<std::int64_t>(tensor.bytes.size() / 4);
   const auto& type = data.tensors.empty() ? std::string() : data.tensors.front().type;
@@ -269,6 +269,10 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
     used += parameters.entries().size();
   };
   const auto model = built(name, options);
+  const auto told = options.covariates > 0 || !model->reads_time_features() ? options.covariates
+                                                                            : options.time_features - 1;
+  if (options.mixture.covariates > told)
+    throw DataError(cat(where, ": model: mixture.covariates: expected at most ", told, ", which the model is told of"));
   if (options.mixture.has(Candidate::start)) {
     read(*model, std::string(mechanism::start_prefix));
     model->keep_start();

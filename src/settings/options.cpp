@@ -185,8 +185,8 @@ const std::vector<Option>& option_table() {
        "Public forecasts that the exported model mixes its network's with, by how each did on the last windows of the "
        "series' own past (docs/forecasting.md): start (the weights before training; in "
        "a private run, unless they were trained on data), seasonal_quantiles, moved_quantiles, seasonal_naive_bands, "
-       "last_value_bands, "
-       "seasonal_regression, other_starts (networks of other kinds with the shipped weights that fit); weights of "
+       "last_value_bands, seasonal_regression, covariate_quantiles (where dataset.covariates has at most 16 columns), "
+       "other_starts (networks of other kinds with the shipped weights that fit); weights of "
        "another network (NAME.safetensors); a file of forecasts that another program made (NAME.jsonl); or another "
        "exported model (NAME.pt). They cost no epsilon of this run. An empty list: the network alone; auto: all of "
        "them but files with a prior, none without one."},

@@ -461,6 +461,7 @@ TEST(Mixture, MovesValuesByWhatCovariatesTell) {
       for (const std::size_t begin : {std::size_t{0}, std::size_t{3}, length - 14, length - 2}) {
         features.push_back(features_of(static_cast<std::int64_t>(length) + horizon, 5, rows.size()));
         // The fourth is 0 before its series, as padding is.
+        if (rows.size() == 1) features.back()[static_cast<std::int64_t>(length)][2] = 30.0;  // far from all before
         if (begin + 2 == length) features.back().narrow(0, 0, static_cast<std::int64_t>(begin)).zero_();
         rows.push_back(series(length, begin, rows.size()));
         for (std::size_t t = 0; t < length; ++t) {

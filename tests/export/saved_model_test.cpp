@@ -254,6 +254,12 @@ TEST_F(SavedModel, LiesAboutItselfAreRefused) {
   mixture(
       R"({"windows": 2, "stride": 2, "members": [{"method": "moved_quantiles", "season": 1000, "seasons": 1000}]})");
   expect_refused("mixture: expected one that reads at most 1000000 values");
+  for (const std::string covariates : {"", R"(, "covariates": 0)", R"(, "covariates": 1)", R"(, "covariates": 1e9)"}) {
+    const auto text = cat(R"({"windows": 2, "stride": 2, "members": )",
+                          R"([{"method": "covariate_quantiles", "season": 2, "seasons": 2}])", covariates, "}");
+    mixture(text.c_str());
+    expect_refused("mixture.covariates: expected");
+  }
   mixture(R"({"windows": 2, "stride": 2, "members": [{"method": "moved_quantiles", "season": 2, "seasons": 2}]})");
   expect_refused("not those of its sizes");
   saved([](ModelMetadata& m) { m.model["sizes"]["default_scale"] = "large"; });

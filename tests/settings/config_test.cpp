@@ -454,6 +454,21 @@ TEST_F(ConfigTest, CandidatesFollowTheSeason) {
   EXPECT_TRUE(std::find(hourly.members.begin(), hourly.members.end(),
                         Mixture::Member{Candidate::seasonal_quantiles, 168, 8}) != hourly.members.end())
       << "the same hour of the week";
+  // Those that read covariates, where there are some, and no more than memory holds.
+  auto told = read(least_text, {"model.prior=seasonal_naive", "dataset.covariates.file=weather.csv"});
+  const auto moved = [](const Mixture& mixture) { return mixture.has(Candidate::covariate_quantiles); };
+  EXPECT_FALSE(moved(daily) || moved(mixture_of(told))) << "which they are is not known yet";
+  EXPECT_EQ(mixture_of(told).covariates, 0);
+  told.dataset.covariate_columns.assign(16, "x");
+  EXPECT_TRUE(moved(mixture_of(told)));
+  EXPECT_EQ(mixture_of(told).covariates, 16);
+  told.dataset.covariate_columns.emplace_back("y");
+  EXPECT_FALSE(moved(mixture_of(told)));
+  told.model.auto_candidates = false;
+  told.model.candidates = {"covariate_quantiles"};
+  EXPECT_EQ(mixture_of(told).covariates, 17) << "where they are asked for";
+  expect_set_refused("model.candidates=[covariate_quantiles]",
+                     {"model.candidates: found covariate_quantiles", "dataset.covariates.file"});
   // A configuration that no file was read for may state no season.
   Config none;
   none.dataset.prediction_length = 3;

@@ -54,12 +54,12 @@ def last_seasons(values: Tensor, season: int, count: int) -> Tensor:
 
 
 class Candidates:
-    """The forecasts of H steps after `values` that need no training: quantiles (B, A, H) and means (B, H)."""
+    """The forecasts of H steps after `values` that need no training: quantiles (B, A, H) and means (B, H). `told` are covariates, (B, K, L + H)."""
 
-    METHODS = ("seasonal_quantiles", "moved_quantiles", "seasonal_naive_bands", "last_value_bands", "seasonal_regression")
+    METHODS = ("seasonal_quantiles", "moved_quantiles", "seasonal_naive_bands", "last_value_bands", "seasonal_regression", "covariate_quantiles")
 
-    def __init__(self, values: Tensor, levels: Tensor, horizon: int) -> None:
-        self.values, self.levels, self.horizon = values, levels, horizon
+    def __init__(self, values: Tensor, told: Tensor, levels: Tensor, horizon: int) -> None:
+        self.values, self.told, self.levels, self.horizon = values, told, levels, horizon
 
     @functools.cached_property
     def of_all(self) -> _Pair:
@@ -84,6 +84,33 @@ class Candidates:
 
     def moved_quantiles(self, season: int, count: int) -> _Pair:
         return self.seasonal_quantiles(season, count, moved=True)
+
+    def covariate_quantiles(self, season: int, count: int) -> _Pair:
+        values, length, covariates = self.values, self.values.size(1), self.told.size(1)
+        sample = last_seasons(values.double(), season, count)
+        known = ~torch.isnan(sample)
+        then = last_seasons(self.told[:, :, :length].double().reshape(-1, length), season, count).reshape(-1, covariates, count, season)
+        times = known.to(sample.dtype).sum(1)
+        number = times.sum(1).clamp(min=1.0).reshape(-1, 1, 1)
+        total = torch.where(known.unsqueeze(1), then, torch.zeros_like(then)).sum(2)
+        mean = torch.where(times.unsqueeze(1) > 0.0, total / times.clamp(min=1.0).unsqueeze(1), total.sum(2, keepdim=True) / number)
+        less = torch.where(known.unsqueeze(1), then, mean.unsqueeze(2)) - mean.unsqueeze(2)
+        x = less.reshape(-1, covariates, count * season)
+        error = sample - mean_of_known(sample, 1).unsqueeze(1)
+        y = known_or(error, torch.zeros_like(error)).reshape(-1, count * season, 1)
+        unit = torch.sqrt(torch.square(x).sum(2, keepdim=True) / number)
+        unit = torch.where(unit > 0.0, unit, torch.ones_like(unit))
+        ridge = 0.01 * torch.eye(covariates, dtype=torch.float64, device=values.device)
+        normal = x.matmul(x.transpose(1, 2)) / number / unit / unit.transpose(1, 2) + ridge
+        weights = (solved(normal, x.matmul(y) / number / unit) / unit).transpose(1, 2)
+        low = (less.amin(2) + mean).amin(2, keepdim=True)
+        high = (less.amax(2) + mean).amax(2, keepdim=True)
+        beyond = 0.5 * (high - low)
+        now = torch.minimum(torch.maximum(self.told[:, :, length:].double(), low - beyond), high + beyond)
+        steps = torch.arange(self.horizon, device=values.device) % season
+        residual = sample - weights.matmul(x).reshape(-1, count, season)
+        moved = residual.index_select(2, steps) + weights.matmul(now - mean.index_select(2, steps))
+        return self.otherwise(empirical(moved.to(values.dtype), self.levels), season * count)
 
     def seasonal_naive_bands(self, season: int, count: int) -> _Pair:
         values, levels, length = self.values, self.levels, self.values.size(1)
@@ -222,6 +249,7 @@ class Forecaster(torch.nn.Module):
         self.skips_outliers = mixture is not None and bool(mixture["skips_outliers"])
         self.windows = 0 if mixture is None else int(mixture["windows"])
         self.stride = 1 if mixture is None else int(mixture["stride"])
+        self.covariates = 0 if mixture is None else int(mixture["covariates"])  # that candidates read: the last time features before the age
         self.from_samples = network.from_samples
         self.at_a_time = 1  # of the past windows; more take more memory
         # What was trained of the mixture: of each candidate what is added to the logarithm of its weight, at the middle step and per half
@@ -259,10 +287,10 @@ class Forecaster(torch.nn.Module):
         found: Forecast = network(*window, levels, draws)
         return found
 
-    def _candidates(self, past: Tensor, observed: Tensor, features: Tensor, values: Tensor, levels: Levels, draws: Tensor | None) -> _Pair:
+    def _candidates(self, past: Tensor, observed: Tensor, features: Tensor, values: Tensor, told: Tensor, levels: Levels, draws: Tensor | None) -> _Pair:
         """(B, K, A, H) and (B, K, H)."""
         found = []
-        candidates = Candidates(values, levels.values, self.network.prediction_length)
+        candidates = Candidates(values, told, levels.values, self.network.prediction_length)
         for method, season, count in self.members:
             if method == "start":
                 assert self.start is not None
@@ -298,6 +326,9 @@ class Forecaster(torch.nn.Module):
         # As long as the longest, so that they are one tensor; no candidate counts what is missing.
         padding = self.stride * (self.windows - 1)
         padded = torch.nn.functional.pad(values, (padding, 0), value=math.nan)
+        age = max(0, features.size(2) - 1)
+        told = features[:, :, age - self.covariates : age]
+        padded_told = torch.nn.functional.pad(told, (0, 0, padding, 0))
         forecasts = []
         for some in ends.split(self.at_a_time):
             count = some.size(0)
@@ -308,7 +339,8 @@ class Forecaster(torch.nn.Module):
             drawn = None if draws is None else draws.repeat(count, 1, 1, 1)
             q, _, _ = self._run(self.network, *windows, at_deciles, drawn)
             before = of_windows(padded, some + padding, length - self.stride, 0).transpose(0, 1).flatten(0, 1)
-            candidates, _ = self._candidates(*windows, before, at_deciles, drawn)
+            beside = of_windows(padded_told, some + padding, length - self.stride, horizon).transpose(0, 1).flatten(0, 1)
+            candidates, _ = self._candidates(*windows, before, beside.transpose(1, 2), at_deciles, drawn)
             both = torch.cat([q.unsqueeze(1), candidates], 1)
             forecasts.append(both.unflatten(0, (count, rows)).transpose(0, 1))
         places = torch.arange(length, device=past.device).expand_as(values)
@@ -361,7 +393,7 @@ class Forecaster(torch.nn.Module):
             q = torch.cat([q, ordered], 1)
             asked = torch.cat([asked, (torch.arange(count, device=past.device).double() + 0.5) / max(1, count)])
             levels = Levels(asked)
-        candidates, means = self._candidates(*window, values, levels, draws)
+        candidates, means = self._candidates(*window, values, told.transpose(1, 2), levels, draws)
         if external is not None:
             candidates = torch.cat([candidates, between_deciles(external[:, 0, :, :9], asked)], 1)
             means = torch.cat([means, external[:, 0, :, 9]], 1)

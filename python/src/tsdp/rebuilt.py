@@ -91,7 +91,8 @@ def _sizes(found: Any, path: str, prefix: str = "") -> _Sizes:
     return sizes
 
 
-def _mixture(sizes: _Sizes, path: str) -> dict[str, Any] | None:
+def _mixture(sizes: _Sizes, path: str, covariates: int) -> dict[str, Any] | None:
+    """Of a model that is told of at most `covariates` at every step."""
     if sizes.found.get("mixture") is None:
         return None
     mixture = _Sizes(sizes.found["mixture"], path, "mixture.")
@@ -106,6 +107,9 @@ def _mixture(sizes: _Sizes, path: str) -> dict[str, Any] | None:
         member.number("season", 1, _LARGEST_LENGTH)
         member.number("seasons", 1, _LARGEST_LENGTH)
         members.append(member.read)
+    mixture.read["covariates"] = 0
+    if any(member["method"] == "covariate_quantiles" for member in members):
+        mixture.number("covariates", 1, covariates)
     names = mixture.items("external", 100) if "external" in mixture.found else []
     if not all(isinstance(name, str) for name in names):
         mixture.refuse("external", "a list of names")
@@ -183,10 +187,10 @@ def forecaster_of(archive: Archive, path: str) -> Forecaster:
         )
     whole_sizes = _sizes(about.get("sizes"), path)
     whole_sizes.flag("sampled_forecasts")
-    sizes, mixture = whole_sizes.read, _mixture(whole_sizes, path)
+    sizes, kind = whole_sizes.read, NETWORKS[name]
+    mixture = _mixture(whole_sizes, path, sizes["time_features"] - 1 if kind.reads_time_features else sizes["covariates"])
     stored = dict(archive.weights)
     precision = next((weight.dtype for weight in stored.values()), torch.float32)
-    kind = NETWORKS[name]
     if sizes["variables"] > 1 and (not kind.joins_variables or len(about.get("variables", [])) != sizes["variables"]):
         raise DataError(f"{path}: model: variables: expected their names, of a model that forecasts them together")
     if kind.reads_time_features and (not sizes["lags"] or sizes["time_features"] < 1):
