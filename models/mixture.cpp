@@ -54,17 +54,22 @@ def seasonal_quantiles(self, values: Tensor, season: int, count: int, moved: boo
 
 def covariate_quantiles(self, values: Tensor, told: Tensor, season: int, count: int, levels: Tensor) -> Tuple[Tensor, Tensor]:
     # Covariates are (B, K, L + H), those of the seasons that are read (B, K, S, m), their means at each place (B, K, m).
+    # Of values of which none is negative, logarithms are regressed.
     rows, length, covariates = values.size(0), values.size(1), told.size(1)
     sample = self.last_seasons(values.double(), season, count)
     known = sample.eq(sample)
     then = told[:, :, :length].double().reshape(rows * covariates, length)
     then = self.last_seasons(then, season, count).reshape(rows, covariates, count, season)
+    signed = sample.lt(0.0).sum([1, 2]).gt(0).reshape(rows, 1, 1)
     times = known.double().sum(1)
     number = times.sum(1).clamp(min=1.0).reshape(rows, 1, 1)
     total = then.masked_fill(known.logical_not().unsqueeze(1), 0.0).sum(2)
     mean = torch.where(times.unsqueeze(1) > 0.0, total / times.clamp(min=1.0).unsqueeze(1), total.sum(2, keepdim=True) / number)
     less = torch.where(known.unsqueeze(1), then, mean.unsqueeze(2)) - mean.unsqueeze(2)
     x = less.reshape(rows, covariates, count * season)
+    tenth = 0.1 * sample.nan_to_num(0.0).sum([1, 2]).reshape(rows, 1, 1) / number
+    tenth = torch.where(tenth > 0.0, tenth, torch.ones_like(tenth))
+    sample = torch.where(signed, sample, torch.log(sample + tenth))
     y = (sample - self.mean_of_known(sample, 1).unsqueeze(1)).nan_to_num(0.0).reshape(rows, count * season, 1)
     normal = x.matmul(x.transpose(1, 2)) / number
     unit = torch.sqrt(normal.diagonal(0, 1, 2)).unsqueeze(2)
@@ -79,6 +84,10 @@ def covariate_quantiles(self, values: Tensor, told: Tensor, season: int, count: 
     steps = torch.arange(self.prediction_length, device=values.device) % season
     residual = sample - weights.matmul(x).reshape(rows, count, season)
     moved = residual.index_select(2, steps) + weights.matmul(now - mean.index_select(2, steps))
+    least = torch.where(known, sample, torch.full_like(sample, float('inf'))).amin([1, 2]).reshape(rows, 1, 1)
+    most = torch.where(known, sample, torch.full_like(sample, -float('inf'))).amax([1, 2]).reshape(rows, 1, 1)
+    moved = torch.minimum(torch.maximum(moved, least - 0.5 * (most - least)), most + 0.5 * (most - least))
+    moved = torch.where(signed, moved, torch.exp(moved) - tenth)
     return self.otherwise(self.empirical(moved.to(values.dtype), levels), values, season * count, levels)
 
 def seasonal_naive_bands(self, values: Tensor, season: int, count: int, levels: Tensor) -> Tuple[Tensor, Tensor]:

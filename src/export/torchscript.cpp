@@ -131,8 +131,7 @@ class Sizes {
       out.members.push_back({member.one_of<Candidate>("method"), member.number("season", 1, largest_length),
                              member.number("seasons", 1, largest_length)});
     }
-    if (out.has(Candidate::covariate_quantiles))
-      out.covariates = sizes.number("covariates", 1, largest_length);
+    if (out.has(Candidate::covariate_quantiles)) out.covariates = sizes.number("covariates", 1, largest_length);
     if (out.past_length(1, prediction_length) > largest_length)
       refuse("mixture", cat("one that reads at most ", largest_length, " values"));
     return out;
@@ -269,8 +268,8 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
     used += parameters.entries().size();
   };
   const auto model = built(name, options);
-  const auto told = options.covariates > 0 || !model->reads_time_features() ? options.covariates
-                                                                            : options.time_features - 1;
+  const auto told =
+      options.covariates > 0 || !model->reads_time_features() ? options.covariates : options.time_features - 1;
   if (options.mixture.covariates > told)
     throw DataError(cat(where, ": model: mixture.covariates: expected at most ", told, ", which the model is told of"));
   if (options.mixture.has(Candidate::start)) {

@@ -210,18 +210,34 @@ evaluation::BaselineForecast covariate_quantiles(const std::vector<float>& past,
     if (!std::isnan(past[static_cast<std::size_t>(t)]))
       at_place[static_cast<std::size_t>((t - n + seasons.count * m) % m)].push_back(t);
   std::vector<at::Tensor> x, all;
-  std::vector<double> y;
+  std::vector<double> y, values;
+  bool is_signed = false;
+  double sum = 0.0;
+  for (const auto& steps : at_place)
+    for (const auto t : steps) {
+      values.push_back(past[static_cast<std::size_t>(t)]);
+      is_signed = is_signed || values.back() < 0.0;
+      sum += values.back();
+    }
+  const double tenth = sum > 0.0 ? 0.1 * sum / static_cast<double>(values.size()) : 1.0;
+  const auto taken = [&](double value) { return is_signed ? value : std::log(value + tenth); };
+  double least = std::numeric_limits<double>::infinity();
+  double most = -least;
+  for (const double value : values) {
+    least = std::min(least, taken(value));
+    most = std::max(most, taken(value));
+  }
   for (const auto& steps : at_place) {
     at::Tensor mean_x = at::zeros({told.size(1)}, at::kDouble);
     double mean_y = 0.0;
     for (const auto t : steps) {
       mean_x += told[t] / static_cast<double>(steps.size());
-      mean_y += past[static_cast<std::size_t>(t)] / static_cast<double>(steps.size());
+      mean_y += taken(past[static_cast<std::size_t>(t)]) / static_cast<double>(steps.size());
     }
     for (const auto t : steps) {
       all.push_back(told[t]);
       x.push_back(told[t] - mean_x);
-      y.push_back(past[static_cast<std::size_t>(t)] - mean_y);
+      y.push_back(taken(past[static_cast<std::size_t>(t)]) - mean_y);
     }
   }
   at::Tensor weights = at::zeros({told.size(1)}, at::kDouble);
@@ -244,8 +260,12 @@ evaluation::BaselineForecast covariate_quantiles(const std::vector<float>& past,
     auto moved = past;
     const auto now = at::minimum(at::maximum(told[n + k], low), high);
     // Where nothing is known of the place, values of other places stand in as they are.
-    for (const auto t : at_place[static_cast<std::size_t>(k % m)])
-      moved[static_cast<std::size_t>(t)] += static_cast<float>((now - told[t]).dot(weights).item<double>());
+    for (const auto t : at_place[static_cast<std::size_t>(k % m)]) {
+      auto& value = moved[static_cast<std::size_t>(t)];
+      const double further = taken(value) + (now - told[t]).dot(weights).item<double>();
+      const double bounded = std::clamp(further, least - 0.5 * (most - least), most + 0.5 * (most - least));
+      value = static_cast<float>(is_signed ? bounded : std::exp(bounded) - tenth);
+    }
     const auto found = baseline_forecast(evaluation::Baseline::seasonal_quantiles, moved, seasons, horizon, levels);
     const auto h = static_cast<std::size_t>(horizon);
     for (std::size_t i = static_cast<std::size_t>(k); i < out.quantiles.size(); i += h)
@@ -467,6 +487,7 @@ TEST(Mixture, MovesValuesByWhatCovariatesTell) {
         for (std::size_t t = 0; t < length; ++t) {
           const auto at = features.back()[static_cast<std::int64_t>(t)];
           rows.back()[t] += static_cast<float>(4.0 * at[2].item<double>() + 9.0 * at[3].item<double>());
+          if (begin == 3) rows.back()[t] -= 15.0F;  // of which some are negative
         }
       }
       const auto draws = at::ones({4, 1, horizon, 2}, at::kDouble);

@@ -16,10 +16,12 @@ namespace tsdp {
 ///   start: that of the network with the weights that training began with.
 ///   seasonal_quantiles: empirical quantiles of the same place of the last S seasons.
 ///   moved_quantiles: the same, each season moved so that its mean is that of the last one.
-///   covariate_quantiles: the same, each value moved by b'(x − x'), where x are the covariates of the step that is
+///   covariate_quantiles: the same, each value y moved by b'(x − x'), where x are the covariates of the step that is
 ///     forecast and x' those of the value's step. The weights b are a ridge regression (0.01, in units of the
 ///     covariates' deviation) of the values of the S seasons on their covariates, both less their mean at the same
-///     place. Each of x is read as at most half of its range outside the range that it has at the values' steps.
+///     place. Where none of these values is negative, log(y + c) stands for y, with c a tenth of their mean or 1 if
+///     that is 0. Each of x, and the moved value, is taken as at most half of its range outside the range that it has
+///     in these seasons.
 ///   seasonal_naive_bands: the last season again, with the quantiles of what was wrong with that in the last S seasons.
 ///   last_value_bands: the same for m = 1: the last value, and S values.
 ///   seasonal_regression: the values j = ⌈k/m⌉ seasons ahead are regressed on those of the same place 0, 1, 2 and 6

@@ -90,12 +90,16 @@ class Candidates:
         sample = last_seasons(values.double(), season, count)
         known = ~torch.isnan(sample)
         then = last_seasons(self.told[:, :, :length].double().reshape(-1, length), season, count).reshape(-1, covariates, count, season)
+        signed = (sample < 0.0).sum([1, 2]).reshape(-1, 1, 1) > 0  # else logarithms are regressed
         times = known.to(sample.dtype).sum(1)
         number = times.sum(1).clamp(min=1.0).reshape(-1, 1, 1)
         total = torch.where(known.unsqueeze(1), then, torch.zeros_like(then)).sum(2)
         mean = torch.where(times.unsqueeze(1) > 0.0, total / times.clamp(min=1.0).unsqueeze(1), total.sum(2, keepdim=True) / number)
         less = torch.where(known.unsqueeze(1), then, mean.unsqueeze(2)) - mean.unsqueeze(2)
         x = less.reshape(-1, covariates, count * season)
+        tenth = 0.1 * torch.where(known, sample, torch.zeros_like(sample)).sum([1, 2]).reshape(-1, 1, 1) / number
+        tenth = torch.where(tenth > 0.0, tenth, torch.ones_like(tenth))
+        sample = torch.where(signed, sample, torch.log(sample + tenth))
         error = sample - mean_of_known(sample, 1).unsqueeze(1)
         y = known_or(error, torch.zeros_like(error)).reshape(-1, count * season, 1)
         unit = torch.sqrt(torch.square(x).sum(2, keepdim=True) / number)
@@ -110,6 +114,11 @@ class Candidates:
         steps = torch.arange(self.horizon, device=values.device) % season
         residual = sample - weights.matmul(x).reshape(-1, count, season)
         moved = residual.index_select(2, steps) + weights.matmul(now - mean.index_select(2, steps))
+        least = torch.where(known, sample, torch.full_like(sample, math.inf)).amin([1, 2]).reshape(-1, 1, 1)
+        most = torch.where(known, sample, torch.full_like(sample, -math.inf)).amax([1, 2]).reshape(-1, 1, 1)
+        first, last = least - 0.5 * (most - least), most + 0.5 * (most - least)
+        moved = torch.where(moved < first, first, torch.where(moved > last, last, moved))  # NaN stays
+        moved = torch.where(signed, moved, torch.exp(moved) - tenth)
         return self.otherwise(empirical(moved.to(values.dtype), self.levels), season * count)
 
     def seasonal_naive_bands(self, season: int, count: int) -> _Pair:
