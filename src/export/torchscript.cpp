@@ -217,7 +217,8 @@ models::ModelOptions options_of(const Sizes& sizes) {
   options.prediction_length = sizes.number("prediction_length", 1, largest_length);
   options.lags = sizes.list("lags");
   options.time_features = sizes.number("time_features", 0, 1000);
-  if (sizes.has("covariates")) options.covariates = sizes.number("covariates", 0, options.time_features);
+  if (sizes.has("covariates"))
+    options.covariates = sizes.number("covariates", 0, std::max<std::int64_t>(0, options.time_features - 1));
   if (sizes.has("variables"))
     options.variables = sizes.number("variables", 1, static_cast<std::int64_t>(data::most_variables));
   options.default_scale = sizes.real("default_scale");

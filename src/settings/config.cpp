@@ -581,11 +581,6 @@ void check_together(const std::string& where, const Config& c) {
   if (!c.dataset.covariates && !c.dataset.covariate_columns.empty())
     throw UsageError(cat(where, "dataset.covariates.columns: found ", join(c.dataset.covariate_columns, ", "),
                          " without dataset.covariates.file; expected the file, too"));
-  const auto& candidates = c.model.candidates;
-  if (const std::string told(name(Candidate::covariate_quantiles));
-      !c.dataset.covariates && std::find(candidates.begin(), candidates.end(), told) != candidates.end())
-    throw UsageError(cat(where, "model.candidates: found ", told,
-                         " without dataset.covariates.file; expected the file, too, or a list without it"));
   const bool reads_lags = model != nullptr && model->reads_lags;
   if (reads_lags && c.model.lags.empty())
     throw UsageError(cat(where, "model.lags: not given; ", c.model.name,

@@ -265,6 +265,8 @@ PreparedData prepare_data(Config config, const std::filesystem::path& config_fil
                            "covariates that are the same for all series"));
     dataset.covariates = read_covariates(file, dataset, config.dataset.covariate_columns, columns, where);
     config.dataset.covariate_columns = dataset.covariates.names;
+    config.dataset.covariates_change = !std::all_of(dataset.covariates.tables.begin(), dataset.covariates.tables.end(),
+                                                    [](const Covariates::Table& table) { return table.always; });
     require_covariates(dataset, 0);
     if (config.dataset.protects_covariates) require_protectable(config, dataset, config_file);
     if (const auto same = covariate_that_is_a_series(dataset); same && config.privacy.enabled)

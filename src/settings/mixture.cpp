@@ -50,7 +50,7 @@ void check_candidates(const std::string& where, const std::vector<std::string>& 
 std::vector<std::string> built_in_candidates(const Config& config) {
   auto names = all_names<Candidate>();
   const auto covariates = config.dataset.covariate_columns.size();
-  if (covariates == 0 || covariates > most_told_covariates)
+  if (covariates == 0 || covariates > most_told_covariates || !config.dataset.covariates_change)
     std::erase(names, std::string(name(Candidate::covariate_quantiles)));
   return names;
 }

@@ -209,7 +209,8 @@ evaluation::BaselineForecast covariate_quantiles(const std::vector<float>& past,
   for (std::int64_t t = std::max<std::int64_t>(0, n - seasons.count * m); t < n; ++t)
     if (!std::isnan(past[static_cast<std::size_t>(t)]))
       at_place[static_cast<std::size_t>((t - n + seasons.count * m) % m)].push_back(t);
-  std::vector<at::Tensor> x, all;
+  std::vector<at::Tensor> x;
+  std::vector<at::Tensor> mean_at(static_cast<std::size_t>(m));
   std::vector<double> y, values;
   bool is_signed = false;
   double sum = 0.0;
@@ -224,18 +225,19 @@ evaluation::BaselineForecast covariate_quantiles(const std::vector<float>& past,
   double least = std::numeric_limits<double>::infinity();
   double most = -least;
   for (const double value : values) {
-    least = std::min(least, taken(value));
-    most = std::max(most, taken(value));
+    least = std::min(least, value);
+    most = std::max(most, value);
   }
-  for (const auto& steps : at_place) {
+  for (std::size_t place = 0; place < at_place.size(); ++place) {
+    const auto& steps = at_place[place];
     at::Tensor mean_x = at::zeros({told.size(1)}, at::kDouble);
     double mean_y = 0.0;
     for (const auto t : steps) {
       mean_x += told[t] / static_cast<double>(steps.size());
       mean_y += taken(past[static_cast<std::size_t>(t)]) / static_cast<double>(steps.size());
     }
+    mean_at[place] = mean_x;
     for (const auto t : steps) {
-      all.push_back(told[t]);
       x.push_back(told[t] - mean_x);
       y.push_back(taken(past[static_cast<std::size_t>(t)]) - mean_y);
     }
@@ -243,28 +245,30 @@ evaluation::BaselineForecast covariate_quantiles(const std::vector<float>& past,
   at::Tensor weights = at::zeros({told.size(1)}, at::kDouble);
   at::Tensor low = weights;
   at::Tensor high = weights;
-  if (!all.empty()) {
+  if (!x.empty()) {
     auto units = at::sqrt(at::stack(x).square().mean(0));
     units = at::where(units > 0.0, units, at::ones_like(units));
     const auto scaled = at::stack(x) / units;
-    const auto ridge = 0.01 * static_cast<double>(all.size()) * at::eye(told.size(1), at::kDouble);
+    const auto ridge = 0.01 * static_cast<double>(x.size()) * at::eye(told.size(1), at::kDouble);
     weights = at::linalg_solve(scaled.t().mm(scaled) + ridge, scaled.t().mv(at::tensor(y, at::kDouble))) / units;
-    const auto known = at::stack(all);
-    const auto range = known.amax(0) - known.amin(0);
-    low = known.amin(0) - 0.5 * range;
-    high = known.amax(0) + 0.5 * range;
+    const auto differences = at::stack(x);
+    const auto range = differences.amax(0) - differences.amin(0);
+    low = differences.amin(0) - 0.5 * range;
+    high = differences.amax(0) + 0.5 * range;
   }
   evaluation::BaselineForecast out{std::vector<double>(levels.size() * static_cast<std::size_t>(horizon)),
                                    std::vector<double>(static_cast<std::size_t>(horizon))};
   for (std::int64_t k = 0; k < horizon; ++k) {
     auto moved = past;
-    const auto now = at::minimum(at::maximum(told[n + k], low), high);
+    const auto& mean_x = mean_at[static_cast<std::size_t>(k % m)];
+    const auto now = mean_x + at::minimum(at::maximum(told[n + k] - mean_x, low), high);
     // Where nothing is known of the place, values of other places stand in as they are.
     for (const auto t : at_place[static_cast<std::size_t>(k % m)]) {
       auto& value = moved[static_cast<std::size_t>(t)];
       const double further = taken(value) + (now - told[t]).dot(weights).item<double>();
-      const double bounded = std::clamp(further, least - 0.5 * (most - least), most + 0.5 * (most - least));
-      value = static_cast<float>(is_signed ? bounded : std::exp(bounded) - tenth);
+      const double first = least - 0.5 * (most - least);
+      value = static_cast<float>(std::clamp(is_signed ? further : std::exp(further) - tenth,
+                                            is_signed ? first : std::max(first, 0.0), most + 0.5 * (most - least)));
     }
     const auto found = baseline_forecast(evaluation::Baseline::seasonal_quantiles, moved, seasons, horizon, levels);
     const auto h = static_cast<std::size_t>(horizon);
@@ -519,6 +523,40 @@ TEST(Mixture, CovariatesExplainWhatTheyCause) {
   const auto found = run(module, input_of({past}), at::ones({1, 1, 4, 2}, at::kDouble), deciles, features.unsqueeze(0));
   for (std::int64_t k = 0; k < 4; ++k)
     EXPECT_NEAR(found.mean[0][k].item<double>(), 10.0 + 9.0 * features[length + k][0].item<double>(), 0.3) << k;
+}
+
+TEST(Mixture, CovariatesMoveValuesNoFurtherThanTheyHave) {
+  // One that is the same at each place but for rounding, and a promotion of a depth that was never seen.
+  auto mixture = mixture_of(4);
+  mixture.members = {{Candidate::covariate_quantiles, 4, 30}};
+  mixture.covariates = 1;
+  auto options = options_with(mixture, 4);
+  options.time_features = 2;
+  options.covariates = 1;
+  const auto model = make(options);
+  auto module = make_module(*model);
+  const auto length = forecast_past_length(*model);
+  for (const bool bursts : {false, true}) {
+    auto features = features_of(length + 4, 2, 4);
+    auto past = series(static_cast<std::size_t>(length), 0, 5);
+    for (std::int64_t t = 0; t < length + 4; ++t) {
+      const bool promoted = bursts && t % 9 == 0;
+      const double same = std::sin(1.5707963 * static_cast<double>(t % 4)) + (t == length + 2 ? 0.3 : 1e-7 * (t % 11));
+      features[t][0] = bursts ? (promoted ? 0.5 : t >= length ? 0.75 : 0.0) : same;
+      if (t < length) past[static_cast<std::size_t>(t)] -= 0.02F * static_cast<float>(t);
+      if (bursts && t < length)
+        past[static_cast<std::size_t>(t)] = promoted ? 1000.0F + static_cast<float>(t % 50) : 0.0F;
+    }
+    const auto found =
+        run(module, input_of({past}), at::ones({1, 1, 4, 2}, at::kDouble), deciles, features.unsqueeze(0));
+    if (bursts) {
+      EXPECT_LE(found.quantiles.max().item<double>(), 1.6 * 1049.0);
+    } else {
+      for (std::int64_t k = 0; k < 4; ++k)
+        EXPECT_NEAR(found.mean[0][k].item<double>(), 10.5 + 3.0 * static_cast<double>(k), 0.5) << k;
+    }
+    EXPECT_GE(found.quantiles.min().item<double>(), 0.0);
+  }
 }
 
 Output run_with(torch::jit::Module& module, const Input& input, const at::Tensor& draws, const at::Tensor& external,

@@ -462,13 +462,16 @@ TEST_F(ConfigTest, CandidatesFollowTheSeason) {
   told.dataset.covariate_columns.assign(16, "x");
   EXPECT_TRUE(moved(mixture_of(told)));
   EXPECT_EQ(mixture_of(told).covariates, 16);
+  told.dataset.covariates_change = false;
+  EXPECT_FALSE(moved(mixture_of(told))) << "what is the same at every step moves nothing";
+  told.dataset.covariates_change = true;
   told.dataset.covariate_columns.emplace_back("y");
   EXPECT_FALSE(moved(mixture_of(told)));
   told.model.auto_candidates = false;
   told.model.candidates = {"covariate_quantiles"};
   EXPECT_EQ(mixture_of(told).covariates, 17) << "where they are asked for";
-  expect_set_refused("model.candidates=[covariate_quantiles]",
-                     {"model.candidates: found covariate_quantiles", "dataset.covariates.file"});
+  EXPECT_TRUE(mixture_of(read(least_text, {"model.candidates=[covariate_quantiles]"})).empty())
+      << "left out without covariates, as other candidates are without a season";
   // A configuration that no file was read for may state no season.
   Config none;
   none.dataset.prediction_length = 3;

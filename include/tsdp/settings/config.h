@@ -55,6 +55,7 @@ struct Config {
     std::string short_series = "error";
     std::optional<std::string> covariates;       // none: the model is given the calendar only
     std::vector<std::string> covariate_columns;  // none: all of the file's, until prepare_data names them
+    bool covariates_change = true;               // from step to step; not if each series has one row for all of them
     bool protects_covariates = false;            // they are part of their series' record; otherwise they are public
     std::optional<std::string> owner_file, owner_column;  // neither: no owners are known
     std::int64_t prediction_length = 0;

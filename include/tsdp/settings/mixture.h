@@ -20,8 +20,9 @@ namespace tsdp {
 ///     forecast and x' those of the value's step. The weights b are a ridge regression (0.01, in units of the
 ///     covariates' deviation) of the values of the S seasons on their covariates, both less their mean at the same
 ///     place. Where none of these values is negative, log(y + c) stands for y, with c a tenth of their mean or 1 if
-///     that is 0. Each of x, and the moved value, is taken as at most half of its range outside the range that it has
-///     in these seasons.
+///     that is 0. What x differs in from its mean at the place is taken as at most half of the range of such
+///     differences outside that range, and the moved value as at most half of the values' range outside theirs, nor
+///     below 0 where none of them is.
 ///   seasonal_naive_bands: the last season again, with the quantiles of what was wrong with that in the last S seasons.
 ///   last_value_bands: the same for m = 1: the last value, and S values.
 ///   seasonal_regression: the values j = ⌈k/m⌉ seasons ahead are regressed on those of the same place 0, 1, 2 and 6
@@ -107,7 +108,8 @@ struct Mixture {
   bool operator==(const Mixture&) const = default;
 };
 
-/// How many covariates a series may have for `auto` to take covariate_quantiles: memory grows with their number.
+/// How many covariates a series may have for `auto` to take covariate_quantiles: time and memory grow with their
+/// number.
 inline constexpr std::size_t most_told_covariates = 16;
 
 /// The name of a candidate in model.candidates that is a file of weights of another network (hourly_dlinear for

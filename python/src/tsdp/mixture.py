@@ -90,13 +90,15 @@ class Candidates:
         sample = last_seasons(values.double(), season, count)
         known = ~torch.isnan(sample)
         then = last_seasons(self.told[:, :, :length].double().reshape(-1, length), season, count).reshape(-1, covariates, count, season)
-        signed = (sample < 0.0).sum([1, 2]).reshape(-1, 1, 1) > 0  # else logarithms are regressed
         times = known.to(sample.dtype).sum(1)
         number = times.sum(1).clamp(min=1.0).reshape(-1, 1, 1)
         total = torch.where(known.unsqueeze(1), then, torch.zeros_like(then)).sum(2)
         mean = torch.where(times.unsqueeze(1) > 0.0, total / times.clamp(min=1.0).unsqueeze(1), total.sum(2, keepdim=True) / number)
         less = torch.where(known.unsqueeze(1), then, mean.unsqueeze(2)) - mean.unsqueeze(2)
         x = less.reshape(-1, covariates, count * season)
+        least = torch.where(known, sample, torch.full_like(sample, math.inf)).amin([1, 2]).reshape(-1, 1, 1)
+        most = torch.where(known, sample, torch.full_like(sample, -math.inf)).amax([1, 2]).reshape(-1, 1, 1)
+        signed = least < 0.0  # else logarithms are regressed
         tenth = 0.1 * torch.where(known, sample, torch.zeros_like(sample)).sum([1, 2]).reshape(-1, 1, 1) / number
         tenth = torch.where(tenth > 0.0, tenth, torch.ones_like(tenth))
         sample = torch.where(signed, sample, torch.log(sample + tenth))
@@ -107,18 +109,16 @@ class Candidates:
         ridge = 0.01 * torch.eye(covariates, dtype=torch.float64, device=values.device)
         normal = x.matmul(x.transpose(1, 2)) / number / unit / unit.transpose(1, 2) + ridge
         weights = (solved(normal, x.matmul(y) / number / unit) / unit).transpose(1, 2)
-        low = (less.amin(2) + mean).amin(2, keepdim=True)
-        high = (less.amax(2) + mean).amax(2, keepdim=True)
-        beyond = 0.5 * (high - low)
-        now = torch.minimum(torch.maximum(self.told[:, :, length:].double(), low - beyond), high + beyond)
+        low, high = x.amin(2, keepdim=True), x.amax(2, keepdim=True)
         steps = torch.arange(self.horizon, device=values.device) % season
+        now = self.told[:, :, length:].double() - mean.index_select(2, steps)
+        now = torch.minimum(torch.maximum(now, low - 0.5 * (high - low)), high + 0.5 * (high - low))
         residual = sample - weights.matmul(x).reshape(-1, count, season)
-        moved = residual.index_select(2, steps) + weights.matmul(now - mean.index_select(2, steps))
-        least = torch.where(known, sample, torch.full_like(sample, math.inf)).amin([1, 2]).reshape(-1, 1, 1)
-        most = torch.where(known, sample, torch.full_like(sample, -math.inf)).amax([1, 2]).reshape(-1, 1, 1)
-        first, last = least - 0.5 * (most - least), most + 0.5 * (most - least)
-        moved = torch.where(moved < first, first, torch.where(moved > last, last, moved))  # NaN stays
+        moved = residual.index_select(2, steps) + weights.matmul(now)
         moved = torch.where(signed, moved, torch.exp(moved) - tenth)
+        first, last = least - 0.5 * (most - least), most + 0.5 * (most - least)
+        first = torch.where(signed | (first > 0.0), first, torch.zeros_like(first))
+        moved = torch.where(moved < first, first, torch.where(moved > last, last, moved))  # NaN stays
         return self.otherwise(empirical(moved.to(values.dtype), self.levels), season * count)
 
     def seasonal_naive_bands(self, season: int, count: int) -> _Pair:

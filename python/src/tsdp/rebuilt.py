@@ -77,7 +77,7 @@ def _sizes(found: Any, path: str, prefix: str = "") -> _Sizes:
     sizes.number("prediction_length", 1, _LARGEST_LENGTH)
     sizes.read["lags"] = [sizes.checked("lags", lag, 1, _LARGEST_LENGTH) for lag in sizes.items("lags", 10_000)]
     sizes.number("time_features", 0, 1000)
-    sizes.number("covariates", 0, sizes.read["time_features"], 0)
+    sizes.number("covariates", 0, max(0, sizes.read["time_features"] - 1), 0)
     sizes.number("variables", 1, _MOST_VARIABLES, 1)
     sizes.real("default_scale")
     # Models from before these were options have none of them.
