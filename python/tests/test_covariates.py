@@ -134,6 +134,14 @@ def test_facts_of_a_series_hold_for_all_of_its_steps(programs: None, of_series: 
             run.model.with_covariates(wrong)
 
 
+def test_only_what_changes_can_move_a_value(programs: None, of_series: pd.DataFrame, tmp_path: Path) -> None:
+    settings = {"model.context_length": 24, "model.start": "fresh", "dataset.test_windows": 1, "dataset.validation_length": 6}
+    for covariates, moved in ((of_series.groupby("item_id").first(), False), (of_series, True)):
+        run = tsdp.train(hourly_frame(), tmp_path / str(moved), frequency="1h", prediction_length=6, model="dlinear", covariates=covariates, epsilon=0, settings=settings)
+        methods = [member["method"] for member in run.model.about["sizes"]["mixture"]["members"]]
+        assert ("covariate_quantiles" in methods) == moved
+
+
 def test_numbers_and_categories_are_what_the_program_takes_them_for(programs: None, of_series: pd.DataFrame, tmp_path: Path) -> None:
     names = list(of_series.index.get_level_values(0).unique())
     facts = pd.DataFrame({"code": np.arange(len(names)) % 2, "floor": [str(i % 3) for i in range(len(names))], "kind": ["flat"] * len(names)}, index=names)

@@ -98,9 +98,11 @@ std::string proposed_configuration(const std::filesystem::path& file, const std:
   if (read.duplicates != Duplicates::error) out += cat("  duplicates: ", tsdp::name(read.duplicates), "\n");
   if (read.gaps) out += cat("  gaps: ", tsdp::name(*read.gaps), "\n");
   if (short_ones > 0) out += cat("  short_series: drop  # ", short_ones, " are shorter than ", least, " values\n");
-  out += cat("  prediction_length: ", horizon, "\n  season_length: ", season,
-             "\n  split: last\n  test_windows: ", split->test_windows,
-             "\n  validation_length: ", split->validation_length, "\n");
+  out +=
+      cat("  prediction_length: ", horizon, "\n  season_length: ", season,
+          "\n  split: last\n  test_windows: ", split->test_windows, "\n  validation_length: ", split->validation_length,
+          "\n  # covariates: {file: FILE}  # what is known of every step, coming ones too: weather, prices, holidays "
+          "(docs/data.md)\n");
   out += cat("model: {name: dlinear, context_length: auto, prior: auto, start: auto}\n",
              "sampling: {top_level: wor, bottom_level: wr, batch_size: auto}\n",
              dataset.variables.empty() ? "# One value of one series is protected"

@@ -345,7 +345,7 @@ TEST_F(Data, DescribeProposesAConfigurationThatPlans) {
   for (const char* part :
        {"5 series of 20 to ", "path: \"meters.csv\"", "format: csv_long", "frequency: 1D",
         "columns: {item: \"meter\", time: \"when\", value: \"kWh\"}", "short_series: drop  # 1 are shorter than",
-        "prediction_length: 14", "season_length: 7", "name: dlinear"})
+        "prediction_length: 14", "season_length: 7", "# covariates: {file: FILE}", "name: dlinear"})
     EXPECT_NE(proposed.find(part), std::string::npos) << part << " in\n" << proposed;
   const auto parts = data({"split", "--config", "meters.yaml", "--output", "parts"});
   EXPECT_EQ(parts.exit_code, 0) << parts.err;
