@@ -62,6 +62,7 @@ Mixture mixture_of(const Config& config) {
   const auto season = std::max<std::int64_t>(1, config.dataset.season_length);  // no file leaves it out
   const auto step = data::shortest_step(data::Frequency::parse(config.dataset.frequency));
   const bool within_a_day = season <= 86400 / step;
+  const bool is_a_day = season * step == 86400;
   const auto horizon = config.dataset.prediction_length;
   Mixture out;
   const auto add = [&](Candidate method, std::int64_t length, std::initializer_list<std::int64_t> counts) {
@@ -87,7 +88,7 @@ Mixture mixture_of(const Config& config) {
       case Candidate::seasonal_quantiles:
         if (within_a_day) add(method, season, {4, 7, 14, 28, 56});
         else add(method, season, {2, 4, 8, 16});
-        if (season >= 2 && season * step == 86400) add(method, 7 * season, {8});
+        if (season >= 2 && is_a_day) add(method, 7 * season, {8});
         break;
       case Candidate::moved_quantiles:
         if (season == 1) break;  // every season would be the last value
@@ -106,7 +107,7 @@ Mixture mixture_of(const Config& config) {
         if (season == 1) add(method, season, {25, 100});
         else if (within_a_day) add(method, season, {28, 56});
         else add(method, season, {8, 16});
-        if (season * step == 86400) add(method, 7 * season, {8});
+        if (is_a_day) add(method, 7 * season, {8});
         break;
     }
   }

@@ -16,8 +16,8 @@ namespace tsdp {
 ///   start: that of the network with the weights that training began with.
 ///   seasonal_quantiles: empirical quantiles of the same place of the last S seasons.
 ///   moved_quantiles: the same, each season moved so that its mean is that of the last one.
-///   covariate_quantiles: the same, each value y moved by b'(x − x'), where x are the covariates of the step that is
-///     forecast and x' those of the value's step. The weights b are a ridge regression (0.01, in units of the
+///   covariate_quantiles: seasonal_quantiles, each value y moved by b'(x − x'), where x are the covariates of the step
+///     that is forecast and x' those of the value's step. The weights b are a ridge regression (0.01, in units of the
 ///     covariates' deviation) of the values of the S seasons on their covariates, both less their mean at the same
 ///     place. Where none of these values is negative, log(y + c) stands for y, with c a tenth of their mean or 1 if
 ///     that is 0. What x differs in from its mean at the place is taken as at most half of the range of such
