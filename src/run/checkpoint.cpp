@@ -44,7 +44,12 @@ void save_checkpoint(const std::filesystem::path& file, const Checkpoint& c) {
 std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file) {
   if (!is_there(file)) return std::nullopt;
   const auto where = file.string();
-  const auto found = read_tensor_file(read_file(file), where);
+  const auto bytes = read_file(file);
+  if (bytes.starts_with("PK"))  // an archive, as versions before 0.4 wrote it
+    throw DataError(cat(where,
+                        ": found a checkpoint of another version of tsdp, which alone can go on with it; expected ",
+                        format_name));
+  const auto found = read_tensor_file(bytes, where);
   if (const auto& format = found.text("format", where); format != format_name)
     throw DataError(cat(where, ": found format '", format,
                         "', of another version of tsdp, which alone can go on with it; expected ", format_name));

@@ -17,7 +17,7 @@ if [ ! -e "$into/configs" ]; then
 fi
 
 budget=()
-if "$bin/tsdp-account" budget --help 2>/dev/null | grep -q -- --delta; then
+if "$bin/tsdp-account" --help | grep -q budget; then
   "$bin/tsdp-account" budget budget.json --epsilon 8 --delta 1e-5
   budget=(--budget budget.json)
 fi
@@ -26,15 +26,25 @@ fi
 "$bin/tsdp-train" --config config.yaml --set privacy.noise_multiplier=50 --set training.max_epochs=1000000 --output stopped --threads 1 --quiet "${@:3}" &
 sleep 2
 kill -INT $!
-wait $! || [ $? -eq 130 ]
+wait $! || true # with a code that differed between versions
 if [ -x "$bin/tsdp-forecast" ]; then
-  "$bin/tsdp-forecast" --model finished/model.pt --input series.txt --format lstnet --frequency 1h --start "2024-01-01 00:00" \
-    --quantiles 0.1,0.5,0.9 --output forecast.csv --threads 1 --quiet
-  cp -- forecast.csv "$into/"
+  forecast() {
+    "$bin/tsdp-forecast" --model "$1" --input series.txt --format lstnet --frequency 1h --start "2024-01-01 00:00" \
+      --quantiles 0.1,0.5,0.9 --output "$2" --threads 1 --quiet
+  }
+  forecast finished/model.pt "$into/forecast.csv"
+  mkdir "$into/models"
+  for name in simple_ff itransformer deepar; do
+    lags=()
+    [ "$name" != deepar ] || lags=(--set 'model.lags=[1,2,24]')
+    "$bin/tsdp-train" --config config.yaml --set "model.name=$name" "${lags[@]}" --output "$name" --threads 1 --quiet
+    cp -- "$name/model.pt" "$into/models/$name.pt"
+    forecast "$name/model.pt" "$into/models/$name.csv"
+  done
 fi
 mkdir "$into/finished" "$into/stopped"
 cp -- finished/config.yaml finished/privacy.json finished/model.pt "$into/finished/"
 cp -r -- stopped/config.yaml stopped/privacy.json stopped/private "$into/stopped/"
 find "$into/stopped/private" -type f ! -path '*/checkpoints/*' -delete
-[ ! -e budget.json ] || cp -- budget.json "$into/"
+[ ! -e budget.json ] || [ -e "$into/budget.json" ] || cp -- budget.json "$into/"
 du -sh -- "$into"
