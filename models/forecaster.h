@@ -53,6 +53,9 @@ struct ModelOptions {
   at::Tensor parameter_values = {};
   std::int64_t covariates = 0;  ///< K of the time features, which the head of a model that reads no others is told of
   std::int64_t variables = 1;  ///< V of each series, for models that forecast them together
+  /// Of a network that another one is mixed with: how many steps of the series one of its own takes. It reads and
+  /// forecasts every so many values, beginning at each; its lengths are in its own steps.
+  std::int64_t every = 1;
 };
 
 /// A batch of windows, P = `Forecaster::past_length()`. Unobserved values are 0. Where series have V variables, each V

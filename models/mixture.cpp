@@ -30,6 +30,17 @@ def last_seasons(self, values: Tensor, season: int, count: int) -> Tensor:
         values = torch.constant_pad_nd(values, [season * count - values.size(1), 0], float('nan'))
     return values[:, values.size(1) - season * count:].reshape(values.size(0), count, season).flip(1)
 
+def each_of(self, values: Tensor, length: int, every: int) -> Tensor:
+    # Every so many values, `length` up to the end, beginning at each: (B * every, length)
+    last = values[:, values.size(1) - length * every:].reshape(values.size(0), length, every)
+    return last.transpose(1, 2).reshape(values.size(0) * every, length)
+
+def in_turn(self, forecasts: Tensor, every: int) -> Tensor:
+    # (B * every, A, their H) -> (B, A, H)
+    rows, levels, horizon = forecasts.size(0) // every, forecasts.size(1), forecasts.size(2)
+    steps = forecasts.reshape(rows, every, levels, horizon).permute(0, 2, 3, 1).reshape(rows, levels, horizon * every)
+    return steps[:, :, :self.prediction_length]
+
 def otherwise(self, found: Tuple[Tensor, Tensor], values: Tensor, read: int, levels: Tensor) -> Tuple[Tensor, Tensor]:
     # Where nothing is known of a step: what is known of the last `read` values, or of all, or 0.
     quantiles, mean = found
@@ -363,6 +374,15 @@ std::string call(const Mixture::Member& member) {
   return {};
 }
 
+std::string call(const MixedNetwork& network, std::size_t i) {
+  const auto sizes = cat(network.length, ", ", network.every, ")");
+  return cat("    past = self.each_of(past_target, ", sizes, "\n    q, m, s = self.network_", i,
+             ".network(past, self.each_of(past_observed, ", sizes, ", past.new_zeros([past.size(0), ",
+             network.length + network.horizon, ", 0]), levels, past.new_zeros([past.size(0), 0, ", network.horizon,
+             ", 2]))\n    quantiles.append(self.in_turn(q, ", network.every,
+             "))\n    means.append(self.in_turn(m.unsqueeze(1), ", network.every, ").squeeze(1))\n");
+}
+
 }  // namespace
 
 std::int64_t mixed_forecasts(const Mixture& mixture) {
@@ -374,7 +394,7 @@ const std::vector<double>& mixture_spreads() {
   return spreads;
 }
 
-std::string mixture_script(const Mixture& mixture, const std::vector<std::int64_t>& network_lengths) {
+std::string mixture_script(const Mixture& mixture, const std::vector<MixedNetwork>& networks) {
   std::string all = R"(
 def candidates(self, past_target: Tensor, past_observed: Tensor, features: Tensor, values: Tensor, told: Tensor, levels: Tensor, draws: Tensor) -> Tuple[Tensor, Tensor]:
     # (B, K, A, H) and (B, K, H)
@@ -383,11 +403,8 @@ def candidates(self, past_target: Tensor, past_observed: Tensor, features: Tenso
 )";
   for (const auto& member : mixture.members)
     all += cat("    ", call(member), "\n    quantiles.append(q)\n    means.append(m)\n");
-  for (std::size_t i = 0; i < network_lengths.size(); ++i)
-    all += cat("    q, m, s = self.network_", i, ".network(past_target[:, past_target.size(1) - ", network_lengths[i],
-               ":], past_observed[:, past_target.size(1) - ", network_lengths[i],
-               ":], features[:, :, :0], levels, draws[:, :0])\n    quantiles.append(q)\n    means.append(m)\n");
-  all += mixture.members.empty() && network_lengths.empty()
+  for (std::size_t i = 0; i < networks.size(); ++i) all += call(networks[i], i);
+  all += mixture.members.empty() && networks.empty()
              ? "    return values.new_zeros([values.size(0), 0, levels.size(0), "
                "self.prediction_length]), values.new_zeros([values.size(0), 0, "
                "self.prediction_length])\n"

@@ -220,10 +220,11 @@ torch::jit::Module network_module(const Forecaster& model, bool sampled_forecast
   return module;
 }
 
-/// The longest past that one of its networks reads.
+/// The longest past that one of its networks reads, in steps of the series.
 std::int64_t longest_network(const Forecaster& model) {
   auto longest = model.past_length();
-  for (const auto& network : model.networks()) longest = std::max(longest, network->past_length());
+  for (const auto& network : model.networks())
+    longest = std::max(longest, network->past_length() * network->options().every);
   return longest;
 }
 
@@ -273,12 +274,12 @@ torch::jit::Module script_module(const Forecaster& model, bool sampled_forecasts
     if (model.networks().size() != mixture.networks.size())
       throw Error(ExitCode::failure, cat("a mixture of ", mixture.networks.size(),
                                          " other networks, and the model has ", model.networks().size()));
-    std::vector<std::int64_t> lengths;
+    std::vector<MixedNetwork> networks;
     for (const auto& network : model.networks()) {
-      module.register_module(cat("network_", lengths.size()), network_module(*network, false));
-      lengths.push_back(network->past_length());
+      module.register_module(cat("network_", networks.size()), network_module(*network, false));
+      networks.push_back({network->past_length(), network->options().prediction_length, network->options().every});
     }
-    module.define(mixture_script(mixture, lengths));
+    module.define(mixture_script(mixture, networks));
   }
   module.define(cat(forward_script,
                     mixture.empty() ? "    return self.network(past_target, past_observed, features, asked, uniform)\n"

@@ -35,6 +35,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "bounded": {"model.prior": "seasonal_naive", "model.candidates": ["seasonal_regression", str(STARTS / "hourly_itransformer.safetensors"), "chronos.jsonl"], "dataset.lower_bound": 10.5, "dataset.upper_bound": 50},
     "zeros": {"model.prior": "none", "model.missing_values": "zero"},
     "told": {"model.prior": "seasonal_naive", "model.candidates": ["covariate_quantiles"]},  # of covariates
+    "finer": {"model.prior": "seasonal_naive", "model.candidates": ["seasonal_quantiles", str(STARTS / "hourly_simple_ff.safetensors")]},  # half hours
 }
 
 
@@ -63,6 +64,11 @@ def weather() -> pd.DataFrame:
     return pd.concat(parts).set_index("item_id", append=True).swaplevel()
 
 
+def half_hours(frame: pd.DataFrame) -> pd.DataFrame:
+    first = frame["timestamp"].min()
+    return frame.assign(timestamp=first + (frame["timestamp"] - first) / 2)
+
+
 def trained(folder: Path, model: str, kind: str) -> tsdp.Run:
     settings = {"training.max_epochs": 2, "model.context_length": 24, "model.start": "fresh", "optimizer.learning_rate": 0.001}
     settings |= {"dataset.test_windows": 1, "dataset.validation_length": 6, **KINDS[kind]}
@@ -73,6 +79,8 @@ def trained(folder: Path, model: str, kind: str) -> tsdp.Run:
     if "chronos.jsonl" in settings.get("model.candidates", []):
         file = others(hourly_frame(), folder.parent)
         settings["model.candidates"] = [*settings["model.candidates"][:-1], str(file)]
+    if kind == "finer":
+        return tsdp.train(half_hours(hourly_frame()), folder, frequency="30min", prediction_length=7, model=model, settings=settings | {"dataset.season_length": 12})
     return tsdp.train(hourly_frame(), folder, frequency="1h", prediction_length=6, model=model, settings=settings, covariates=weather() if kind == "told" else None)
 
 
@@ -98,6 +106,21 @@ def test_every_model_prior_and_mixture_is_forecast_as_by_the_program(some: tsdp.
     assert_same(found, by_program(some, frames(), tmp_path, "--seed=11"))
     code = tsdp.load(some.folder / "model.pt", trust=True).predict(frames(), quantiles=[0.05, 0.5, 0.9], samples=5, seed=11)
     pd.testing.assert_frame_equal(some.model.predict(frames(), quantiles=[0.05, 0.5, 0.9], samples=5, seed=11), code, rtol=1e-6, atol=1e-5)
+
+
+def test_networks_of_longer_steps_are_mixed_as_by_the_program(programs: None, tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", "dlinear", "finer")
+    frame = half_hours(frames())
+    found = run.model.predict(frame, quantiles=[0.05, 0.5, 0.9], seed=11)
+    assert_same(found, by_program(run, frame, tmp_path, "--seed=11"))
+    code = tsdp.load(run.folder / "model.pt", trust=True).predict(frame, quantiles=[0.05, 0.5, 0.9], seed=11)
+    pd.testing.assert_frame_equal(found, code, rtol=1e-6, atol=1e-5)
+    archive = read_archive(str(run.folder / "model.pt"))
+    assert [one["every"] for one in archive.about["sizes"]["mixture"]["networks"]] == [2]
+    for every, said in ((3, "expected 3, as of the model"), (0, "expected an integer"), (10**9, "expected an integer")):
+        archive.about["sizes"]["mixture"]["networks"][0]["every"] = every
+        with pytest.raises(tsdp.DataError, match=said):
+            forecaster_of(archive, "model.pt")
 
 
 def test_forecasts_of_other_programs_are_mixed_as_by_the_program(mixed: tsdp.Run, tmp_path: Path) -> None:

@@ -190,7 +190,9 @@ Json sizes_of(const models::Forecaster& model) {
   if (model.log_weights().defined()) out["trained"] = true;
   for (std::size_t i = 0; i < model.networks().size(); ++i) {
     Json network = {{"name", mixture.networks[i]}, {"model", model.networks()[i]->name()}};
-    network.update(sizes_of(model.networks()[i]->options()));
+    const auto& options = model.networks()[i]->options();
+    network.update(sizes_of(options));
+    if (options.every > 1) network["every"] = options.every;
     out["networks"].push_back(std::move(network));
   }
   if (!mixture.external.empty()) out["external"] = mixture.external;
@@ -280,12 +282,14 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
   read(*model, "");
   std::vector<std::shared_ptr<const models::Forecaster>> networks;
   for (const auto& network_sizes : sizes.networks()) {
-    const auto its_options = options_of(network_sizes);
+    auto its_options = options_of(network_sizes);
+    if (network_sizes.has("every")) its_options.every = network_sizes.number("every", 1, largest_length);
     auto network = built(network_sizes.text("model"), its_options);
     if (network->reads_time_features() || network->samples_paths())
       network_sizes.refuse("model", "a model that reads no time features");
-    if (its_options.prediction_length != options.prediction_length)
-      network_sizes.refuse("prediction_length", cat(options.prediction_length, ", as of the model"));
+    if (const auto steps = (options.prediction_length + its_options.every - 1) / its_options.every;
+        its_options.prediction_length != steps)
+      network_sizes.refuse("prediction_length", cat(steps, ", as of the model"));
     read(*network, cat(mechanism::network_prefix, networks.size(), "."));
     networks.push_back(std::move(network));
   }

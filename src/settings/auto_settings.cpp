@@ -96,7 +96,7 @@ void require_mixture_to_train(const Config& c, const SettledScheme& out, std::in
            " values, or candidates of shorter seasons");
   const auto known = accounted_context(c) - mixture.windows * mixture.stride;
   for (const auto& network : out.networks)
-    if (const auto read = context_length_of(network); read > known)
+    if (const auto read = values_read_by(c, network); read > known)
       refuse(network.file.string(), " among the candidates, which reads ", read, " values where the others read ",
              known, "; expected a longer model.context_length, or model.candidates without it");
 }

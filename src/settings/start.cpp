@@ -193,9 +193,28 @@ std::optional<StartWeights> find_start(const Config& config, const std::filesyst
   return best;
 }
 
+std::int64_t steps_of_network(const Config& config, const StartWeights& weights) {
+  const auto own = data::Frequency::parse(config.dataset.frequency);
+  const auto theirs = data::Frequency::parse(sizes_of(weights).frequency);
+  using Unit = data::Frequency::Unit;
+  if (own.unit > Unit::hour || theirs.unit > Unit::day) return 1;
+  const auto step = data::shortest_step(own);
+  const auto longer = data::shortest_step(theirs);
+  return longer > step && longer % step == 0 ? longer / step : 1;
+}
+
+std::int64_t values_read_by(const Config& config, const StartWeights& weights) {
+  return sizes_of(weights).context * steps_of_network(config, weights);
+}
+
 Config config_of_network(const Config& config, const StartWeights& weights) {
   const auto s = sizes_of(weights);
   auto out = config;
+  if (const auto every = steps_of_network(config, weights); every > 1) {
+    out.dataset.frequency = s.frequency;
+    out.dataset.prediction_length = (config.dataset.prediction_length + every - 1) / every;
+    out.dataset.season_length = s.prior.season;
+  }
   out.model.name = s.model;
   out.model.context_length = s.context;
   out.model.lags = s.lags;
@@ -219,22 +238,28 @@ std::optional<std::string> misfit_beside(const Config& config, const StartWeight
   return misfit(config_of_network(config, weights), weights);
 }
 
-/// One of each other model that fits, by name. One that forecasts each variable by itself is another than one that
-/// joins them.
+/// One of each other model that fits, by name; for a step that no weights are shipped for, one of each model of each
+/// longer step, by step. One that forecasts each variable by itself is another than one that joins them.
 std::vector<StartWeights> other_networks(const Config& config, std::int64_t most_context) {
-  std::map<std::string, StartWeights> best;
+  std::map<std::pair<std::int64_t, std::string>, StartWeights> best;
+  bool has_own_step = false;
   for (auto& start : shipped_starts()) {
     const auto sizes = sizes_of(start.weights);
-    const bool same = sizes.model == config.model.name && joined_variables(config) == sizes.variables;
-    if (!start.did_no_worse || same || !sizes.lags.empty() || sizes.context > most_context ||
+    has_own_step =
+        has_own_step || data::Frequency::parse(sizes.frequency) == data::Frequency::parse(config.dataset.frequency);
+    const auto every = steps_of_network(config, start.weights);
+    const bool same = every == 1 && sizes.model == config.model.name && joined_variables(config) == sizes.variables;
+    if (!start.did_no_worse || same || !sizes.lags.empty() || values_read_by(config, start.weights) > most_context ||
         misfit_beside(config, start.weights))
       continue;
-    const auto known = best.find(sizes.model);
+    const std::pair key(every, sizes.model);
+    const auto known = best.find(key);
     if (known == best.end() || sizes.horizon < sizes_of(known->second).horizon)
-      best.insert_or_assign(sizes.model, std::move(start.weights));
+      best.insert_or_assign(key, std::move(start.weights));
   }
   std::vector<StartWeights> out;
-  for (auto& [model, weights] : best) out.push_back(std::move(weights));
+  for (auto& [key, weights] : best)
+    if (key.first == 1 || !has_own_step) out.push_back(std::move(weights));
   return out;
 }
 

@@ -61,7 +61,10 @@ std::vector<std::shared_ptr<const models::Forecaster>> networks_of(
     const Config& config, const std::vector<mechanism::StartWeights>& weights) {
   std::vector<std::shared_ptr<const models::Forecaster>> out;
   for (const auto& one : weights) {
-    auto network = model_of(mechanism::config_of_network(config, one), at::TensorOptions(at::kFloat));
+    const auto own = mechanism::config_of_network(config, one);
+    auto options = model_options(own);
+    options.every = mechanism::steps_of_network(config, one);
+    auto network = models::make_model(own.model.name, options, at::TensorOptions(at::kFloat));
     initialise(*network, 0, one);
     out.push_back(std::move(network));
   }

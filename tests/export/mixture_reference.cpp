@@ -220,7 +220,8 @@ evaluation::BaselineForecast covariate_quantiles(const std::vector<float>& past,
 
 Reference reference(torch::jit::Module& network, torch::jit::Module& start, const Mixture& mixture,
                     std::int64_t horizon, const std::vector<float>& past, const std::vector<double>& asked,
-                    std::vector<torch::jit::Module> others, const at::Tensor& features) {
+                    std::vector<torch::jit::Module> others, const at::Tensor& features,
+                    const std::vector<std::int64_t>& every) {
   const auto h = static_cast<std::size_t>(horizon);
   auto levels = asked;
   levels.push_back(0.5);
@@ -264,7 +265,30 @@ Reference reference(torch::jit::Module& network, torch::jit::Module& start, cons
         }
       }
     }
-    for (auto& other : others) by(other);
+    // Of a longer step: each series of every so many values, up to the last of its kind, gives its steps of the
+    // horizon.
+    const auto by_each = [&](torch::jit::Module& module, std::int64_t apart) {
+      const auto length = module.attr("past_length").toInt();
+      evaluation::BaselineForecast whole{std::vector<double>(at.size() * h), std::vector<double>(h)};
+      for (std::int64_t first = 0; first < apart; ++first) {
+        std::vector<float> own;
+        for (auto i = static_cast<std::int64_t>(end) - length * apart + first; i < static_cast<std::int64_t>(end);
+             i += apart)
+          own.push_back(read[static_cast<std::size_t>(i)]);
+        const auto theirs = module.attr("prediction_length").toInt();
+        const auto found = run(module, input_of({own}), at::ones({1, 1, theirs, 2}, at::kDouble), at);
+        for (std::int64_t k = 0; k < theirs && first + k * apart < horizon; ++k) {
+          const auto step = static_cast<std::size_t>(first + k * apart);
+          whole.mean[step] = found.mean[0][k].item<double>();
+          for (std::size_t q = 0; q < at.size(); ++q)
+            whole.quantiles[q * h + step] = found.quantiles[0][static_cast<std::int64_t>(q)][k].item<double>();
+        }
+      }
+      out.push_back(std::move(whole));
+    };
+    for (std::size_t i = 0; i < others.size(); ++i)
+      if (every.empty() || every[i] == 1) by(others[i]);
+      else by_each(others[i], every[i]);
     return out;
   };
   const auto loss = [&](const std::vector<double>& quantiles, std::size_t end) {

@@ -31,10 +31,11 @@ struct Reference {
   std::vector<double> quantiles, mean, weights;
   double spread = 1.0;
 };
-/// `features`: (n + H, F) of a past of n values, for a network that is told of covariates.
+/// `features`: (n + H, F) of a past of n values, for a network that is told of covariates. `every`: how many steps one
+/// of each of `others` takes; none: 1.
 [[nodiscard]] Reference reference(torch::jit::Module& network, torch::jit::Module& start, const Mixture& mixture,
                                   std::int64_t horizon, const std::vector<float>& past,
                                   const std::vector<double>& asked, std::vector<torch::jit::Module> others = {},
-                                  const at::Tensor& features = {});
+                                  const at::Tensor& features = {}, const std::vector<std::int64_t>& every = {});
 
 }  // namespace tsdp::exporting::test

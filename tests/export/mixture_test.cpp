@@ -274,6 +274,38 @@ TEST(Mixture, HoldsOtherNetworks) {
     }
 }
 
+// A network of a longer step forecasts every so many values, beginning at each.
+TEST(Mixture, HoldsNetworksOfLongerSteps) {
+  for (const std::int64_t horizon : {3, 9})
+    for (const std::int64_t every : {2, 5}) {
+      auto mixture = mixture_of(horizon);
+      mixture.networks = {"own", "longer"};
+      const auto model = make(options_with(mixture, horizon));
+      auto others = other_networks(horizon);
+      auto options = options_with({}, (horizon + every - 1) / every);
+      options.context_length = 7;
+      options.every = every;
+      auto longer = models::make_model("dlinear", options, at::TensorOptions(at::kDouble));
+      RandomStream stream(SecretKey::from_seed(23), "initial weights", 0);
+      longer->initialise(stream);
+      others[1] = std::move(longer);
+      model->keep_networks(others);
+      auto module = make_module(*model);
+      auto network = make_module(*make(options_with({}, horizon)));
+      auto start = make_module(*make(options_with({}, horizon), "dlinear", Weights::start));
+      const auto length = static_cast<std::size_t>(forecast_past_length(*model));
+      ASSERT_GE(length, static_cast<std::size_t>(7 * every + mixture.windows * mixture.stride));
+      const std::vector<std::vector<float>> rows = {series(length, 0, 0), series(length, 3, 1)};
+      const std::vector<double> asked = {0.05, 0.5, 0.77};
+      const auto found = run(module, input_of(rows), at::rand({2, 2, horizon, 2}, at::kDouble), asked);
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        const auto expected = reference(network, start, mixture, horizon, rows[i], asked,
+                                        {make_module(*others[0]), make_module(*others[1])}, {}, {1, every});
+        expect_forecast(found, i, expected, asked);
+      }
+    }
+}
+
 /// What a baseline forecasts of the coming window and of those before it: (1, J + 1, 1, 10, H).
 at::Tensor external_of(const std::vector<float>& past, const Mixture& mixture, std::int64_t horizon) {
   std::vector<at::Tensor> windows;

@@ -124,19 +124,20 @@ TEST_F(SavedModel, TheLedgerNamesItsNetworks) {
     metadata.privacy["start"]["networks"] = networks;
     save_model(*model, false, metadata, file());
   };
-  saved_with({{"one", "1"}, {"two", "2"}});
+  const std::string digest(64, '1');
+  saved_with({{"one", digest}, {"two", digest}});
   EXPECT_NO_THROW(static_cast<void>(load_model(file(), at::kCPU)));
   saved_with(nlohmann::ordered_json::object());
   expect_refused("start.networks: found none; the model holds one, two");
-  saved_with({{"one", "1"}});
+  saved_with({{"one", digest}});
   expect_refused("start.networks: found one; the model holds one, two");
-  saved_with({{"one", "1"}, {"three", "3"}, {"two", "2"}});
+  saved_with({{"one", digest}, {"three", digest}, {"two", digest}});
   expect_refused("start.networks: found one, three, two; the model holds one, two");
   save_model(
       *make(6, 3), false,
       [&] {
         auto metadata = metadata_of(*make(6, 3));
-        metadata.privacy["start"]["networks"] = {{"one", "1"}};
+        metadata.privacy["start"]["networks"] = {{"one", digest}};
         return metadata;
       }(),
       file());

@@ -341,6 +341,32 @@ TEST_F(StartFixture, OtherStartsAreTheShippedNetworksOfOtherKinds) {
   EXPECT_NE(refusal(many).find("found a list of 17; expected at most 16"), std::string::npos);
   c.model.name = "deepar";
   EXPECT_EQ(names(10'000), (std::vector<std::string>{"hourly_dlinear", "hourly_itransformer", "hourly_simple_ff"}));
+  // For a step that none are shipped for, networks of hours and of days forecast every so many values.
+  auto quarters = c;
+  std::swap(c, quarters);
+  c.model.name = "dlinear";
+  c.dataset.frequency = "15min";
+  c.dataset.prediction_length = 90;
+  c.dataset.season_length = 96;
+  const std::vector<std::string> hours = {"hourly_dlinear", "hourly_itransformer", "hourly_simple_ff"};
+  EXPECT_EQ(names(4 * 168 - 1), std::vector<std::string>{});
+  EXPECT_EQ(names(4 * 168), hours);
+  auto both = hours;
+  both.insert(both.end(), {"daily_dlinear", "daily_itransformer", "daily_simple_ff"});
+  EXPECT_EQ(names(96 * 56), both);
+  auto asked = c;
+  for (const auto& network : mechanism::find_networks(asked, "config.yaml", 96 * 56)) {
+    const bool of_hours = network.file.stem().string().starts_with("hourly");
+    EXPECT_EQ(mechanism::steps_of_network(c, network), of_hours ? 4 : 96);
+    const auto own = mechanism::config_of_network(c, network);
+    EXPECT_EQ(own.dataset.prediction_length, of_hours ? 23 : 1);
+    EXPECT_EQ(own.dataset.season_length, of_hours ? 24 : 7);
+  }
+  c.dataset.frequency = "25min";  // no whole part of an hour or a day
+  EXPECT_EQ(names(1'000'000), std::vector<std::string>{});
+  c.dataset.frequency = "1B";
+  EXPECT_EQ(names(1'000'000), std::vector<std::string>{});
+  std::swap(c, quarters);
   c.dataset.season_length = 12;
   EXPECT_EQ(names(10'000), std::vector<std::string>{});
 }

@@ -61,12 +61,20 @@ struct ShippedStart {
     const Config& config, const std::filesystem::path& config_file,
     std::int64_t most_context = std::numeric_limits<std::int64_t>::max());
 
-/// `config` for the model that `weights` belong to, in place of its own: a network beside it.
+/// How many steps of the series of `config` one of a network with these weights takes: several where weights are of a
+/// longer step of seconds, minutes, hours or days that theirs divides; else 1.
+[[nodiscard]] std::int64_t steps_of_network(const Config& config, const StartWeights& weights);
+/// How many values of a series it reads.
+[[nodiscard]] std::int64_t values_read_by(const Config& config, const StartWeights& weights);
+
+/// `config` for the model that `weights` belong to, in place of its own: a network beside it, with lengths in its own
+/// steps.
 [[nodiscard]] Config config_of_network(const Config& config, const StartWeights& weights);
 
 /// The weights of the networks that model.candidates of `config` names, in that order; their file names stand in
 /// `config` for other_starts, which are the shipped weights of all other models that fit, one a model, that read no
-/// time features and at most `most_context` steps. Throws UsageError for weights of another step, season or covariates,
+/// time features and at most `most_context` steps; for a step that none are shipped for, those of longer steps, one of
+/// each model and step. Throws UsageError for weights of another step, season or covariates,
 /// or of fewer steps to forecast, and as `check_candidates` does; PrivacyError for weights that rest on data, which no
 /// statement of the run would cover; DataError for a file that is missing or cannot be read.
 [[nodiscard]] std::vector<StartWeights> find_networks(

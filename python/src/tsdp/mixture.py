@@ -251,7 +251,7 @@ class Forecaster(torch.nn.Module):
         self.network = network
         self.start = start
         self.networks = torch.nn.ModuleList(networks)
-        self.reach = max(one.past_length for one in (network, *networks))  # of all networks
+        self.reach = max(one.past_length * one.every for one in (network, *networks))  # of all networks
         self.past_length = past_length
         self.members: list[tuple[str, int, int]] = [] if mixture is None else [(m["method"], m["season"], m["seasons"]) for m in mixture["members"]]
         self.external: list[str] = [] if mixture is None else mixture["external"]
@@ -296,6 +296,22 @@ class Forecaster(torch.nn.Module):
         found: Forecast = network(*window, levels, draws)
         return found
 
+    @staticmethod
+    def _run_on_each(network: Any, past: Tensor, observed: Tensor, levels: Levels, horizon: int) -> _Pair:
+        """Of another network, on every so many values up to the end, beginning at each."""
+        rows, every, length = past.size(0), network.every, network.past_length
+
+        def each_of(values: Tensor) -> Tensor:
+            last = values[:, values.size(1) - length * every :]
+            return last.reshape(rows, length, every).transpose(1, 2).reshape(rows * every, length)
+
+        def in_turn(forecasts: Tensor) -> Tensor:  # (B * every, A, their H) -> (B, A, H)
+            return forecasts.unflatten(0, (rows, every)).permute(0, 2, 3, 1).flatten(2)[:, :, :horizon]
+
+        window = each_of(past)
+        q, mean, _ = network(window, each_of(observed), window.new_zeros((rows * every, length + network.prediction_length, 0)), levels, None)
+        return in_turn(q), in_turn(mean.unsqueeze(1)).squeeze(1)
+
     def _candidates(self, past: Tensor, observed: Tensor, features: Tensor, values: Tensor, told: Tensor, levels: Levels, draws: Tensor | None) -> _Pair:
         """(B, K, A, H) and (B, K, H)."""
         found = []
@@ -307,7 +323,7 @@ class Forecaster(torch.nn.Module):
             else:
                 found.append(getattr(candidates, method)(season, count))
         for network in self.networks:
-            found.append(self._run(network, past, observed, features[:, :, :0], levels, None)[:2])
+            found.append(self._run_on_each(network, past, observed, levels, self.network.prediction_length))
         if not found:
             horizon = self.network.prediction_length
             return past.new_zeros((past.size(0), 0, levels.values.size(0), horizon)), past.new_zeros((past.size(0), 0, horizon))

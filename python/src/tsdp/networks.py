@@ -175,6 +175,7 @@ class Network(torch.nn.Module):
         self.reads_time_features = type(self).reads_time_features or self.covariates > 0
         self.context_length = int(sizes["context_length"])
         self.prediction_length = int(sizes["prediction_length"])
+        self.every = int(sizes.get("every", 1))  # how many steps of the series one of its own takes, beside another network
         self.lags = list(sizes["lags"])
         self.default_scale = float(sizes["default_scale"])
         self.prior = str(sizes["prior"])

@@ -123,8 +123,10 @@ def _mixture(sizes: _Sizes, path: str, covariates: int) -> dict[str, Any] | None
             network.refuse("variables", "1 beside a network's own")
         if network.read["covariates"] > 0:
             network.refuse("covariates", "none beside a network's own")
-        if network.read["prediction_length"] != sizes.read["prediction_length"]:
-            network.refuse("prediction_length", f"{sizes.read['prediction_length']}, as of the model")
+        network.number("every", 1, _LARGEST_LENGTH, 1)
+        steps = -(-sizes.read["prediction_length"] // network.read["every"])
+        if network.read["prediction_length"] != steps:
+            network.refuse("prediction_length", f"{steps}, as of the model")
         networks.append(network.read)
     if not members and not names and not networks:
         mixture.refuse("members", "a list of candidates")
@@ -136,7 +138,7 @@ def _past_length(network: Network, others: list[Network], mixture: dict[str, Any
     """How many past values a forecast reads, as Mixture::past_length of the programs has it."""
     if mixture is None:
         return network.past_length
-    horizon, longest = network.prediction_length, max(one.past_length for one in (network, *others))
+    horizon, longest = network.prediction_length, max(one.past_length * one.every for one in (network, *others))
     for member in mixture["members"]:
         seasons = member["seasons"] + _EXTRA_SEASONS.get(member["method"], 0) + -(-horizon // member["season"])
         longest = max(longest, member["season"] * seasons)
