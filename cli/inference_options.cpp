@@ -36,7 +36,7 @@ std::optional<evaluation::PrivateInference> inference_of(const InferenceOptions&
   sampling::PrivateContext::Parameters p;
   p.epsilon = required("--epsilon", options.epsilon, "a number greater than 0");
   p.delta = required("--delta", options.delta, "a number from 1e-25 to below 1");
-  p.v = required("--v", options.v, "the most by which a value changes, in units of the data,");
+  p.v = required("--v", options.v, "the most by which a value changes, in units of the data");
   p.w = options.w.value_or(1);
   p.keep = options.keep.value_or(1.0);
   try {

@@ -116,11 +116,21 @@ std::unique_ptr<models::Forecaster> start_of_run(const training::RunFolder& fold
   return model;
 }
 
-evaluation::Metrics scores_of_start(const models::Forecaster& start, const Config& config,
-                                    const data::PreparedData& data, std::span<const data::ForecastRange> ranges) {
-  // With the same mixture, in which network and start are then the same weights: what training added is the difference.
+void add_scores_of_start(evaluation::BacktestResult& scores, const models::Forecaster& start, const Config& config,
+                         const data::PreparedData& data, std::span<const data::ForecastRange> ranges,
+                         const nlohmann::ordered_json& ledger) {
+  scores.start_origin = mechanism::start_origin_of(ledger, "privacy.json");
+  const auto& others = data.dataset.external;
+  const bool is_free = std::all_of(others.begin(), others.end(), [](const auto& one) { return one->is_free(); });
+  if (is_free && ledger.value("steps_taken", std::int64_t{1}) == 0) {  // the model is its start
+    scores.start = scores.model;
+    return;
+  }
+  // With the same mixture, in which network and start are then the same weights, but without models that data trained.
   auto module = exporting::make_module(start, config.model.sampled_forecasts);
-  return evaluation::backtest(module, data.dataset, ranges, config.dataset.season_length, at::kCPU).model;
+  scores.start = evaluation::backtest(module, data.dataset, ranges, config.dataset.season_length, at::kCPU, nullptr,
+                                      evaluation::ExternalUse::free)
+                     .model;
 }
 
 void put_beside(nlohmann::ordered_json& out, const evaluation::BacktestResult& scores) {
@@ -132,6 +142,7 @@ void put_beside(nlohmann::ordered_json& out, const evaluation::BacktestResult& s
 
 std::string what_data_added(const evaluation::BacktestResult& scores) {
   const double score = scores.model.mean_weighted_quantile_loss();
+  if (!std::isfinite(score)) return "no CRPS, which is a share of the true values: all of them are 0";
   auto text = cat("CRPS ", rounded(score, 4));
   std::vector<std::string> did;
   if (scores.start) {
@@ -141,12 +152,14 @@ std::string what_data_added(const evaluation::BacktestResult& scores) {
   }
   if (const auto best = evaluation::best_free(scores)) {
     if (best->name == "start") text += ", the best that is free";
-    else {
+    else if (scores.start) {
       text += cat(", of the best that is free (", best->name, ") ", rounded(best->crps, 4));
       did.push_back(evaluation::beside_free(score, best->crps));
+    } else {  // the start is free, too, where it rests on no data, and nothing is known of it
+      text +=
+          cat(", of the best baseline (", best->name, ") ", rounded(best->crps, 4), "; its start is not scored here");
     }
   }
-  if (!std::isfinite(score)) text += ", as all true values are 0, of which no loss is a share";
   std::erase(did, "");
   return did.empty() ? text : cat(text, ": ", join(did, "; "));
 }

@@ -58,10 +58,11 @@ struct RunModel {
 /// ledger.
 [[nodiscard]] std::unique_ptr<models::Forecaster> start_of_run(const training::RunFolder& folder, const Config& config,
                                                                const nlohmann::ordered_json& ledger);
-/// Its scores, to show what the data added.
-[[nodiscard]] evaluation::Metrics scores_of_start(const models::Forecaster& start, const Config& config,
-                                                  const data::PreparedData& data,
-                                                  std::span<const data::ForecastRange> ranges);
+/// Adds the scores of `start`, which `ledger` tells of, over the same `ranges` as those of the model in `scores`: what
+/// the data added is the difference.
+void add_scores_of_start(evaluation::BacktestResult& scores, const models::Forecaster& start, const Config& config,
+                         const data::PreparedData& data, std::span<const data::ForecastRange> ranges,
+                         const nlohmann::ordered_json& ledger);
 /// Puts "baselines" (all that the model is scored beside) and "best_free" (null where nothing has a score).
 void put_beside(nlohmann::ordered_json& out, const evaluation::BacktestResult& scores);
 /// "CRPS 0.0712, at its start (epsilon 0: …) 0.0903, of the best that is free (seasonal_quantiles) 0.0801: your data

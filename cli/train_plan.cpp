@@ -27,7 +27,8 @@ std::string why_it_pays_or_not(const mechanism::Settled& run) {
                ? "privacy.target_epsilon is 0: nothing is trained, and nothing is spent"
                : "no rule is known for training from random weights; compare the scores with the best that is free";
   const auto& expected = *run.expected;
-  const auto share = cat(rounded(100.0 * expected.share, 3), " % of what it could");
+  const double percent = 100.0 * expected.share;
+  const auto share = cat(percent < 0.01 ? std::string("less than 0.01") : rounded(percent, 3), " % of what it could");
   const auto signal = cat("signal to noise ", rounded(expected.signal, 3), ", where ", expected.enough, " is enough");
   if (pays(run)) return cat("training is expected to add to the start (", share, "): ", signal);
   const auto without = mechanism::rests_on_data(run.start_origin())
@@ -122,7 +123,8 @@ std::string unused_text(const Json& plan, const char* would_use) {
     by = cat("training.max_epochs=", unused["max_epochs"].get<std::int64_t>(), " or ");
   by += unused["noise_multiplier"].is_null()
             ? std::string("privacy.noise_multiplier=auto")
-            : cat("privacy.noise_multiplier=", rounded_up(unused["noise_multiplier"].get<double>(), 5));
+            : cat("privacy.noise_multiplier=", rounded_up(unused["noise_multiplier"].get<double>(), 5), " with ",
+                  "privacy.composition=", plan["composition"].get<std::string>());
   return cat("leaves ", rounded_down(unused["epsilon"].get<double>(), 3), " of the target epsilon ",
              plan["target_epsilon"].get<double>(), " unused: ", by, " ", would_use, " it");
 }

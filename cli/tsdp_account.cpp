@@ -20,6 +20,8 @@
 #include "account_verify.h"
 #include "base/log.h"
 #include "ledger/budget.h"
+#include "ledger/unit.h"
+#include "privacy/accountant/renyi.h"
 #include "privacy/theorems/noise_choice.h"
 #include "program.h"
 #include "tsdp/base/error.h"
@@ -438,6 +440,7 @@ int show_budget(const Options& o) {
   const double spent = budget.spent_epsilon();
   Json out = {{"target", budget.epsilon},
               {"delta", budget.delta},
+              {"relation", budget.unit ? tsdp::mechanism::unit_json(*budget.unit) : Json(nullptr)},
               {"spent", spent},
               {"left", std::max(0.0, budget.epsilon - spent)},
               {"share_spent", budget.spent()},
@@ -446,10 +449,15 @@ int show_budget(const Options& o) {
     out["charges"].push_back({{"run", charge.run}, {"theorem", charge.theorem}, {"compositions", charge.uses}});
   const auto covariates = budget.public_covariates();
   if (!covariates.empty()) out["public_covariates"] = covariates;
-  std::string text = cat(o.budget_file, ": ", budget.charges.size(), budget.charges.size() == 1 ? " run" : " runs",
-                         " spent epsilon ", tsdp::rounded_up(spent, 5), " of ", budget.epsilon, " at delta ",
-                         budget.delta, ", ", tsdp::rounded_up(100.0 * budget.spent(), 3),
-                         " % of what the Rényi filter has to give; a further run may cost more or less than the rest");
+  std::string text =
+      cat(o.budget_file, ": ", budget.charges.size(), budget.charges.size() == 1 ? " run" : " runs", " spent epsilon ",
+          tsdp::rounded_up(spent, 5), " of ", budget.epsilon, " at delta ", budget.delta, ", ",
+          tsdp::rounded_up(100.0 * budget.spent(), 3),
+          " % of what the Rényi filter has to give; a further run may cost more or less than the rest",
+          budget.unit ? cat("\n  Neighbours: relation ", tsdp::mechanism::unit_text(*budget.unit), ".") : std::string(),
+          budget.spent() > 0.0 || budget.admits(std::vector<double>(tsdp::privacy::renyi_orders().size(), 0.0))
+              ? std::string()
+              : std::string("\n  It pays for no step of any run: make one of a larger epsilon or delta."));
   for (const auto& charge : budget.charges)
     text += cat("\n  run ", charge.run, ": Theorem ", charge.theorem, ", ", charge.uses, " compositions");
   if (!covariates.empty()) text += cat("\n  Not protected: the covariates (", tsdp::join(covariates, ", "), ").");

@@ -276,8 +276,8 @@ int evaluate(const Options& o) {
   // From true pasts, so not shown next to forecasts from privatised ones.
   if (o.model.empty() && !privacy) {
     const auto written = read_config(folder.config());
-    scores.result.start = scores_of_start(*start_of_run(folder, written, metadata.privacy), written, data, ranges);
-    scores.result.start_origin = mechanism::start_origin_of(metadata.privacy, folder.ledger().string());
+    add_scores_of_start(scores.result, *start_of_run(folder, written, metadata.privacy), written, data, ranges,
+                        metadata.privacy);
   }
   if (privacy)
     scores.inference_privacy = evaluation::inference_privacy(

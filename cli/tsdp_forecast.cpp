@@ -233,6 +233,8 @@ struct Written {
   std::vector<double> levels;
   const exporting::ModelMetadata& metadata;
   nlohmann::ordered_json statement, together;  ///< null without --private
+  /// What each model among --candidates that was trained on data states of its training, by name.
+  nlohmann::ordered_json candidates = nlohmann::ordered_json::object();
 };
 
 void print_as_json(const Options& o, const Written& written) {
@@ -251,6 +253,7 @@ void print_as_json(const Options& o, const Written& written) {
   } else {
     put_training_privacy(out, metadata, {"output"});
   }
+  out["candidates"] = written.candidates;
   out["inference_privacy"] = written.statement;
   out["with_training"] = written.together;
   print_json(out);
@@ -267,6 +270,9 @@ void print_as_text(const Options& o, const Written& written) {
                   "\n")
             : cat("Forecasts show the series they were made from: no --private. Of the model's training: ",
                   metadata.privacy.value("statement", std::string("no privacy statement")), "\n"));
+  for (const auto& [name, statement] : written.candidates.items())
+    print(cat("They are mixed with those of ", name,
+              ", which was trained on data itself: ", statement.get<std::string>(), "\n"));
 }
 
 int forecast(const Options& o) {
@@ -313,9 +319,12 @@ int forecast(const Options& o) {
 
   Written written{
       forecasts.size(), data::counted_series(dataset), dataset.frequency.text(), request.levels, metadata, {}, {}};
+  for (const auto& one : dataset.external)
+    if (!one->is_free()) written.candidates[one->name] = one->statement;
   if (privacy) {
     written.statement = evaluation::inference_privacy(*privacy, 1);
     written.together = evaluation::with_training(*privacy, metadata.privacy);
+    written.statement["with_training"] = written.together;  // it travels with the forecasts
   }
   const auto write = [&](const std::string& file, const std::vector<evaluation::SeriesForecast>& what) {
     write_file_atomically(file, ends_in(file, ".csv")

@@ -94,6 +94,10 @@ void name_files_for_run(tsdp::Config& config, std::int64_t first_file, const std
 
 /// Warns if the series are fewer or shorter than the settings assume.
 void warn_of_sizes(const tsdp::Config& config, const tsdp::privacy::SubsamplingScheme& scheme) {
+  if (config.privacy.enabled && tsdp::mechanism::delta_is_large(config.privacy.delta, scheme))
+    tsdp::log::warning(cat("privacy.delta: found ", config.privacy.delta, ", which is not below 1 / ",
+                           scheme.sequences(),
+                           ": publishing one of so many records whole, at random, would satisfy it"));
   if (const auto windows = scheme.expected_windows() / scheme.variables();
       config.privacy.relation != tsdp::privacy::Relation::series && windows < *config.sampling.batch_size)
     tsdp::log::warning(cat("sampling.batch_size: found ", *config.sampling.batch_size,
@@ -308,8 +312,7 @@ void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedD
         cat("training.max_epochs ended the run, which ", unused, " (a further run on these data adds its own cost)"));
   if (ledger.contains("warnings"))
     for (const auto& warning : ledger["warnings"]) tsdp::log::warning(warning.get<std::string>());
-  scores.start = tsdp::cli::scores_of_start(*start, config, data, data.split.test);
-  scores.start_origin = tsdp::mechanism::start_origin_of(ledger, folder.ledger().string());
+  tsdp::cli::add_scores_of_start(scores, *start, config, data, data.split.test, ledger);
   with_others([&] { tsdp::cli::add_scores_of_others(scores, ranks); });
   ranks.end();
   log_scores(scores, ranks.alone() ? std::string("on the test windows")

@@ -371,8 +371,9 @@ void check_stated_step(const TextFile& file, const ReadOptions& options,
       cat("found times that all lie on steps of ", found->text(), ", for a frequency of ", options.frequency.text(),
           ", stated or of the model, at which nearly all values would be missing");
   if (options.gaps != Gaps::missing)
-    file.fail(cat(what, "; expected series of ", options.frequency.text(), ", or ", options.names.frequency, " ",
-                  found->text(), " (", options.names.gaps, ": missing, takes them as they are)"));
+    file.fail(cat(what, "; expected series of ", options.frequency.text(), ", or, where no model has that step, ",
+                  options.names.frequency, " ", found->text(), " (", options.names.gaps,
+                  ": missing, takes them as they are)"));
   log::warning(cat(file.name(), ": ", what));
 }
 

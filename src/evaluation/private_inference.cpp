@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "data/oddities.h"
 #include "privacy/theorems/series_law.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
@@ -122,8 +123,12 @@ Json inference_privacy(const PrivateInference& privacy, std::int64_t uses) {
       "lengths of the series, their calendar, and which values are missing: treated as public",
       "whatever else is computed from true values, such as scores",
       "covariates, where the model reads them: treated as public",
-      "whether values are numbers that can be read, of magnitude up to 3.4e38, and no series of four different values "
-      "or more is another one or its beginning from the same time on: other files are refused",
+      "the training of the model, for series that were in it: it has a statement of its own",
+      cat("whether the series are read at all: refused are values that are no numbers or of magnitude ",
+          data::least_excessive,
+          " and more, tables in which no number tells decimal points from points of thousands, "
+          "series of four different values or more that are another one or its beginning from the same time on, and, "
+          "to be scored, series most of whose changes single precision does not hold"),
       "floating-point side channels: noise is made of finitely many random bits in double precision, cut at 12.07 "
       "standard deviations (which delta pays for), and released on a grid of 2^-24 of its deviation"};
   auto statement =

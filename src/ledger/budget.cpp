@@ -22,12 +22,17 @@ using Json = nlohmann::ordered_json;
 constexpr const char* format_name = "tsdp-budget-1";
 using privacy::infinity;
 
-/// Sums of charges, one per order, rounded up.
+/// Sums of charges, one per order, rounded up; 0 where nothing is charged.
 std::vector<double> charged(const Budget& budget) {
   std::vector<double> out(privacy::renyi_orders().size(), 0.0);
   for (const auto& charge : budget.charges)
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = std::nextafter(out[i] + charge.renyi[i], infinity);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      if (charge.renyi[i] > 0.0) out[i] = std::nextafter(out[i] + charge.renyi[i], infinity);
   return out;
+}
+
+bool is_nothing(const std::vector<double>& sums) {
+  return std::all_of(sums.begin(), sums.end(), [](double sum) { return sum == 0.0; });
 }
 
 double pays(const Budget& budget, std::size_t i) {
@@ -125,13 +130,14 @@ bool Budget::admits(const std::vector<double>& renyi) const {
 double Budget::spent() const {
   double least = 1.0;
   const auto sums = charged(*this);
+  if (is_nothing(sums)) return 0.0;
   for (std::size_t i = 0; i < sums.size(); ++i)
     if (const double most = pays(*this, i); most > 0.0) least = std::min(least, sums[i] / most);
   return least;
 }
 
 double Budget::spent_epsilon() const {
-  if (charges.empty()) return 0.0;
+  if (is_nothing(charged(*this))) return 0.0;
   const std::vector<double> nothing(privacy::renyi_orders().size(), 0.0);
   auto other = *this;
   double low = 0.0;

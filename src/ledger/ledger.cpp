@@ -54,11 +54,6 @@ bool of_owners(const Ledger& ledger) {
 
 std::int64_t variables_of(const Ledger& ledger) { return ledger.method.scheme().variables(); }
 
-/// Whether delta would allow publishing one of the N series whole.
-bool delta_is_large(const Ledger& ledger) {
-  return ledger.cost && ledger.cost->delta * static_cast<double>(ledger.method.scheme().sequences()) >= 1.0;
-}
-
 /// not_counted_of_start, as an addition to the sentence that it limits.
 std::string but_for_the_start(const Ledger& ledger) {
   const auto what = not_counted_of_start(ledger.start.origin);
@@ -86,8 +81,9 @@ Json not_covered(const Ledger& ledger) {
       cat("the number and lengths of the series, ", of_owners(ledger) ? "which of them have the same owner, " : "",
           "their calendar, and which values are missing: treated as public"),
       cat("whether training begins at all: values ", ledger.protects_covariates ? "or covariates " : "",
-          "that are no numbers, too large, or not to be told apart in single precision, are refused, as are data of "
-          "which half of the series or more are copies of others",
+          "that are no numbers, too large, or not to be told apart in single precision, are refused, as are tables in "
+          "which no number tells decimal points from points of thousands, and data of which half of the series or more "
+          "are copies of others",
           ledger.protects_covariates ? ", and covariates that repeat a series" : ""),
       "forecasts from a series' own recent values: the guarantee is about training data, not about a model's inputs",
       ("floating-point side channels: noise is made of finitely many random bits in double precision, cut at 12.07 "
@@ -410,7 +406,7 @@ Json warnings(const Ledger& ledger, Edition edition) {
     out.push_back(
         "not for release: the randomness is reproducible from the seed, so whoever knows the seed can remove the "
         "noise");
-  if (delta_is_large(ledger))
+  if (ledger.cost && delta_is_large(ledger.cost->delta, ledger.method.scheme()))
     out.push_back(cat("delta ", exact(ledger.cost->delta), " is not below 1 / ", ledger.method.scheme().sequences(),
                       ": a mechanism that publishes ", of_owners(ledger) ? "the series of one owner" : "one series",
                       " whole, at random, would satisfy it"));
@@ -420,6 +416,10 @@ Json warnings(const Ledger& ledger, Edition edition) {
 }
 
 }  // namespace
+
+bool delta_is_large(double delta, const privacy::SubsamplingScheme& scheme) {
+  return delta * static_cast<double>(scheme.sequences()) >= 1.0;
+}
 
 Json document_as(const Ledger& ledger, Edition edition) {
   const auto all = terms_as(ledger.method, edition);

@@ -149,11 +149,11 @@ Ledger read_terms(const Json& document, const std::string& where, int depth) {
     out.start.prior = {start.one_of<PriorKind>("prior"), start.length("season")};
     const char* key = edition == Edition::second ? "weights" : "origin";
     if (edition != Edition::second || start.has(key)) out.start.origin = start.one_of<StartOrigin>(key);
-    if (out.start.origin != StartOrigin::fresh) out.start.sha256 = start.text("weights_sha256");
+    if (out.start.origin != StartOrigin::fresh) out.start.sha256 = start.sha256("weights_sha256");
     if (start.has("networks")) {
       const auto networks = start.section("networks");
       for (const auto& [name, unused] : start.at("networks").items())
-        out.start.networks[name] = networks.text(name.c_str());
+        out.start.networks[name] = networks.sha256(name.c_str());
     }
     if (rests_on_data(out.start.origin)) {
       if (depth == most_starts)
@@ -282,7 +282,11 @@ bool check_cost(Verification& out) {
       out.epsilon.lower > out.epsilon.upper)
     differs(out, "epsilon: found [", p.epsilon.lower, ", ", p.epsilon.upper, "]; [", rounded_down(out.epsilon.lower, 7),
             ", ", rounded_up(out.epsilon.upper, 7), "] follows from its terms");
-  if (p.attack && !follows(*p.attack, accountant, uses)) differs(out, "attack: found less than follows from its terms");
+  if (p.epsilon.upper > p.target_epsilon)
+    differs(out, "epsilon: found an upper end of ", p.epsilon.upper, " beyond target_epsilon, ", p.target_epsilon,
+            ", which no run passes");
+  if (!p.attack) differs(out, "attack: is missing");
+  else if (!follows(*p.attack, accountant, uses)) differs(out, "attack: found less than follows from its terms");
   return true;
 }
 

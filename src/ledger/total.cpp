@@ -296,11 +296,12 @@ Total total_of(const std::vector<Ledger>& given) {
   for (const auto& ledger : ledgers)
     if (std::none_of(given.begin(), given.end(), [&](const Ledger& one) { return one.run.id == ledger.run.id; }))
       out.earlier.push_back(ledger.run.id);
-  std::set<std::string> runs;
+  std::set<std::pair<std::string, std::string>> runs;
   Added added;
   for (const auto& ledger : ledgers) {
     check_protects(ledger);
-    if (!runs.insert(ledger.run.id).second)
+    // Under two keys a run took steps of its own from somewhere on: both count in full, which is an upper bound.
+    if (!runs.insert({ledger.run.id, ledger.run.key_print}).second)
       throw UsageError(cat("total: run ", ledger.run.id, " is given twice; expected every run once"));
     const auto& mechanism = *ledger.method.privacy();
     const auto unit = guaranteed_unit(mechanism);

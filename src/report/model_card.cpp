@@ -52,7 +52,7 @@ std::string what_it_is(const Json& model, mechanism::StartOrigin origin) {
   const auto& sizes = part(model, "sizes");
   const auto& mixture = part(sizes, "mixture");
   auto out = cat("- The network is ", code(text_in(model, "name")), " with ", count_in(model, "parameters"),
-                 " weights. It forecasts the next ", count_in(model, "prediction_length"), " steps of ",
+                 " weights. The model forecasts the next ", count_in(model, "prediction_length"), " steps of ",
                  text_in(model, "frequency"), " of a series, mean and quantiles, from the series' last ",
                  count_in(model, "past_length"), " values.\n");
   std::vector<std::string> names;
@@ -98,9 +98,12 @@ std::string training_data(const Json& ledger, const Json& model, mechanism::Star
                  : owned   ? "; their number and lengths, and which have the same owner, are public."
                            : "; their number and lengths are public.");
   const auto steps = count_in(ledger, "steps_taken");
+  // What a step is divided by may be more than there is.
+  const auto most = count_in(data, "num_sequences") *
+                    (data.contains("subsequences_per_sequence") ? count_in(data, "subsequences_per_sequence") : 1);
   out += steps == 0 ? " No step of training was taken on them."
                     : cat(" Training took ", steps, steps == 1 ? " step of " : " steps of ",
-                          count_in(data, "batch_size"), " windows on average.");
+                          std::min(count_in(data, "batch_size"), most), " windows on average.");
   switch (origin) {
     case mechanism::StartOrigin::fresh: out += " It began with random weights.\n"; break;
     case mechanism::StartOrigin::synthetic:
@@ -150,14 +153,16 @@ std::string model_card(const ModelMetadata& metadata, const std::optional<CardSc
   const auto& model = metadata.model;
   const auto& ledger = metadata.privacy;
   const auto origin = mechanism::start_origin_of(ledger, "privacy.json");
-  const bool is_private = ledger.value("private", false);
+  const bool protects = ledger.value("private", false) && !ledger.value("reproducible", false) &&
+                        origin != mechanism::StartOrigin::trained_without_privacy;
   // Private forecasts know neither.
-  const bool is_simple = part(part(ledger, "covariates"), "protected") != Json(true) && !model.contains("variables");
+  const bool is_simple =
+      part(part(ledger, "covariates"), "protected") != Json(true) && !part(ledger, "mechanism").contains("variables");
   auto out = cat("---\nlibrary_name: tsdp\npipeline_tag: time-series-forecasting\ntags: [time-series-forecasting",
-                 is_private && !ledger.value("reproducible", false) ? ", differential-privacy" : "",
-                 "]\n---\n\n# A forecaster of ", count_in(model, "prediction_length"), " steps of ",
-                 text_in(model, "frequency"), "\n\nMade by ", text_in(model, "program"),
-                 " from what the model's file says.\n\n## What it is\n\n", what_it_is(model, origin),
+                 protects ? ", differential-privacy" : "", "]\n---\n\n# A forecaster of ",
+                 count_in(model, "prediction_length"), " steps of ", text_in(model, "frequency"), "\n\nMade by ",
+                 text_in(model, "program"), " from what the model's file says.\n\n## What it is\n\n",
+                 what_it_is(model, origin),
                  "\n## What it may be used for\n\nForecasts of series of the same kind, in the same steps. A forecast "
                  "shows the values that it is made from: give it only to those who may see them",
                  is_simple ? ", or make it with `tsdp-forecast --private`" : "", ".\n\n## Privacy\n\n**",
@@ -175,7 +180,7 @@ std::string model_card(const ModelMetadata& metadata, const std::optional<CardSc
   for (const auto& warning : part(ledger, "warnings"))
     if (warning.is_string()) warnings.push_back(warning.get<std::string>());
   list("Warnings", warnings);
-  if (is_private) list("What it does not cover", not_covered(ledger));
+  if (ledger.value("private", false)) list("What it does not cover", not_covered(ledger));
   return out + cat("Anyone can check the statement: `tsdp-account verify model.pt` rederives it from the terms in the "
                    "model's ledger.\n\n## Training data\n\n",
                    training_data(ledger, model, origin), "\n## Scores\n\n",

@@ -139,7 +139,10 @@ std::string numbers_table(const ReportForecast& f, const ReportContent& c) {
 std::string forecasts(const ReportContent& c) {
   std::string out = "<section>\n<h2>Forecasts and what came</h2>\n";
   if (c.forecasts.empty())
-    return cat(out, "<p>There are no ", e(c.windows), " windows to forecast here.</p>\n</section>\n");
+    return cat(out,
+               c.scores.empty() ? cat("<p>There are no ", e(c.windows), " windows to forecast here.</p>")
+                                : cat("<p>None is shown: no ", e(c.windows), " window has a score to choose by.</p>"),
+               "\n</section>\n");
   out += cat("<p>", e(c.how_chosen), "</p>\n", forecast_legend(),
              "<p class=\"faint\">Of every ten true values about nine should lie in the wide band and five in the "
              "narrow one.</p>\n<div class=\"grid\">\n");
@@ -267,11 +270,13 @@ std::string privacy(const ReportContent& c) {
   return out + "</div>\n</section>\n";
 }
 
-/// On what the release of the model hangs; empty if on nothing.
+/// What the release of the model depends on; empty if on nothing.
 std::string may_be_released(const ReportContent& c) {
   const bool on_synthetic = !part(c.ledger, "synthetic_data").is_null();
   if (c.ledger.is_object() && c.ledger.value("reproducible", false) && is_private(c))
     return " not, since the noise follows from the seed";
+  if (c.start_origin == mechanism::StartOrigin::trained_without_privacy && (is_private(c) || on_synthetic))
+    return " only if the data of its start may be";
   if (is_private(c) || (on_synthetic && !mechanism::rests_on_data(c.start_origin))) return "";
   return " only if the data may be";
 }

@@ -104,7 +104,7 @@ std::vector<Chosen> choose_named(const ReportSources& s, std::span<const data::F
       std::vector<std::string> ids;
       for (const auto& series : all) ids.push_back(series.id);
       throw UsageError(
-          cat("--series: found '", id, "', which no series is called; the nearest is '", nearest_name(id, ids), "'"));
+          cat("--series: found '", id, "', the name of no series; the nearest is '", nearest_name(id, ids), "'"));
     }
     const auto series = found - all.begin();
     const auto window = middle_window(ranges, series);

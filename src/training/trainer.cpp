@@ -262,9 +262,10 @@ void Trainer::Run::require_what_budgets_cover() const {
 template <class Charge>
 auto Trainer::Run::charged_to(const Charge& charge, const std::filesystem::path& budget, const std::string& run) const {
   const auto& known = config_.dataset;
-  return charge(budget, run, *method_.privacy(), mechanism::start_of(config_, start_, networks_),
-                method_.privacy()->theorem().uses_of_steps(plan_.steps),
-                known.protects_covariates ? std::vector<std::string>{} : known.covariate_columns);
+  const auto uses = method_.privacy()->theorem().uses_of_steps(plan_.steps);
+  const bool tells_of_covariates = uses > 0 && !known.protects_covariates;  // a run without steps tells nothing
+  return charge(budget, run, *method_.privacy(), mechanism::start_of(config_, start_, networks_), uses,
+                tells_of_covariates ? known.covariate_columns : std::vector<std::string>{});
 }
 
 double Trainer::Run::spent_after(const std::filesystem::path& budget) const {

@@ -329,6 +329,7 @@ TEST_F(Forecast, PrivateForecastsSayWhatTheyCost) {
   EXPECT_GE(answer["with_training"]["epsilon"].get<double>(), 1.0 + answer["epsilon"]["upper"].get<double>());
   EXPECT_GE(answer["with_training"]["delta"].get<double>(), 1e-4 + 1e-5);
   EXPECT_EQ(json_lines("a.jsonl")[0]["inference_privacy"], claim);
+  EXPECT_EQ(claim["with_training"], answer["with_training"]);
   ASSERT_EQ(json_lines("naive.jsonl").size(), 3U);
   // Fresh randomness every time.
   forecast_to("b.jsonl", privately);
@@ -840,13 +841,26 @@ TEST_F(Forecast, IsMixedWithAnotherModelAsWithItsForecastsInAFile) {
   EXPECT_NE(remark.find("flows alone: CRPS "), std::string::npos) << remark;
   EXPECT_NE(remark.find("trained on data, which no statement of this model covers"), std::string::npos) << remark;
   EXPECT_NE(remark.find("differential privacy"), std::string::npos) << remark;
+  // Nor is a start that is mixed with it: it is scored without.
+  const auto without = run(evaluate, {"--run", "run", "--json", "--quiet", "--threads", "1", "--set",
+                                      "model.candidates=[seasonal_naive_bands]"});
+  ASSERT_EQ(without.exit_code, 0) << without.err;
+  EXPECT_EQ(asked["baselines"]["start"], json::parse(without.out)["baselines"]["start"]);
+  EXPECT_NE(asked["baselines"]["start"], read["baselines"]["start"]);
   // The run's own configuration finds it from anywhere.
   std::filesystem::rename(path("run"), path("elsewhere"));
   EXPECT_EQ(run(evaluate, {"--run", "elsewhere", "--quiet", "--threads", "1"}).exit_code, 0);
   std::filesystem::rename(path("elsewhere"), path("run"));
 
-  forecast_to("alone.csv");
-  forecast_to("asked.csv", {"--candidates", path("flows.pt")});
+  const auto alone = forecast_to("alone.csv");
+  EXPECT_EQ(alone.out.find("flows"), std::string::npos) << alone.out;
+  const auto mixed = forecast_to("asked.csv", {"--candidates", path("flows.pt")});
+  EXPECT_NE(mixed.out.find("They are mixed with those of flows, which was trained on data itself: ("),
+            std::string::npos)
+      << mixed.out;
+  const auto told = json::parse(forecast_to("asked.csv", {"--candidates", path("flows.pt"), "--json"}).out);
+  EXPECT_EQ(told["candidates"].size(), 1U) << told;
+  EXPECT_NE(told["candidates"]["flows"].get<std::string>().find("differential privacy"), std::string::npos) << told;
   forecast_to("read.csv", {"--candidates", path("flows.jsonl")});
   EXPECT_EQ(csv("asked.csv"), csv("read.csv"));
   EXPECT_NE(csv("asked.csv"), csv("alone.csv"));

@@ -307,6 +307,10 @@ TEST_F(RunFolders, WhatIsLeftOfTheTargetIsSaid) {
   ASSERT_NE(at, std::string::npos) << text;
   EXPECT_NE(text.find(" would use it", at), std::string::npos) << text;
   const auto noise = text.substr(at + said.size(), text.find(' ', at + said.size()) - at - said.size());
+  // The composition that it was found for, which auto might not choose.
+  EXPECT_EQ(text.find(" with privacy.composition=" + plan["composition"].get<std::string>() + " would use it", at),
+            at + said.size() + noise.size())
+      << text;
   for (const auto& set : {"training.max_epochs=" + epochs, "privacy.noise_multiplier=" + noise,
                           std::string("privacy.noise_multiplier=auto")}) {
     const auto other = plan_of({"--set", set});

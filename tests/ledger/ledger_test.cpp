@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <random>
@@ -43,8 +44,10 @@ Ledger ledger_of(const SubsamplingScheme::Parameters& law, PrivacyUnit unit = {}
   out.steps_planned = out.steps_charged = out.steps_taken = 100;
   auto& cost = out.cost.emplace();
   cost.delta = 1e-5;
-  cost.target_epsilon = 8.0;
-  cost.epsilon = out.method.privacy()->curve()->epsilon(cost.delta, out.accounted_uses());
+  const auto curve = out.method.privacy()->curve();
+  cost.epsilon = curve->epsilon(cost.delta, out.accounted_uses());
+  cost.target_epsilon = std::max(8.0, cost.epsilon.upper);
+  cost.attack = stated(attack_bound(*curve, out.accounted_uses()));
   return out;
 }
 
@@ -309,8 +312,19 @@ TEST(LedgerDocument, TheAttackersBoundsAreCheckedToo) {
   json["attack"]["more"] = 1;
   EXPECT_FALSE(verify(json, "ledger").agrees());
   json = document(ledger);
+  json.erase("attack");
+  EXPECT_FALSE(verify(json, "ledger").agrees());
+  json = document(ledger);
   json["attack"]["false_positive_rate"] = 0.9;
   EXPECT_THROW(static_cast<void>(verify(json, "ledger")), DataError);
+}
+
+TEST(LedgerDocument, NoRunPassesItsTarget) {
+  auto ledger = example();
+  ledger.cost->target_epsilon = ledger.cost->epsilon.upper;
+  EXPECT_TRUE(verify(document(ledger), "ledger").agrees());
+  ledger.cost->target_epsilon *= 0.999;
+  EXPECT_FALSE(verify(document(ledger), "ledger").agrees());
 }
 
 // tsdp.1 is not monotone in the length: a length between the shortest and the longest may cost far more.

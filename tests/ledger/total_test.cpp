@@ -240,7 +240,7 @@ TEST(Total, DivergencesOfBinsAreOfBothDirections) {
 }
 
 // A start that is one of the runs at an earlier step is a part of it; one of the same name under another key is another
-// release.
+// release, which counts in full.
 TEST(Total, AStartIsKnownByItsKey) {
   const auto mechanism = mechanism_of({});
   auto earlier = ledger_of(mechanism, "a", 60);
@@ -258,7 +258,8 @@ TEST(Total, AStartIsKnownByItsKey) {
   EXPECT_EQ(total_of({next, whole}).mechanisms.front().uses, 150u);
   auto copy = whole;
   copy.run.key_print = "2222222222222222";
-  EXPECT_THROW(static_cast<void>(total_of({copy, next})), UsageError);
+  EXPECT_EQ(total_of({copy, next}).mechanisms.front().uses, 210u);
+  EXPECT_THROW(static_cast<void>(total_of({whole, next, whole})), UsageError);
 }
 
 TEST(Relations, ContainWhatIsANeighbourUnderBoth) {
@@ -401,9 +402,12 @@ TEST_F(BudgetTest, KeepsToOneRelation) {
   // Next to no noise: a step would cost more than any number, none costs nothing, also of a budget that pays for none.
   charge_budget(file_, "without steps or noise", mechanism_of({}, 0.01), {}, 0);
   EXPECT_EQ(read_budget(file_).charges.back().renyi, std::vector<double>(renyi_orders().size()));
+  EXPECT_GT(read_budget(file_).spent(), 0.0);
   const auto little = folder_ / "little.json";
   create_budget(little, 1e-3, 1e-20);
   EXPECT_NO_THROW(charge_budget(little, "without steps", mechanism_of({}), {}, 0));
+  EXPECT_EQ(read_budget(little).spent(), 0.0);
+  EXPECT_EQ(read_budget(little).spent_epsilon(), 0.0);
   EXPECT_THROW(charge_budget(little, "with one", mechanism_of({}), {}, 1), PrivacyError);
   EXPECT_EQ(read_budget(file_).unit, (PrivacyUnit{Relation::event, 5, {}}));
   EXPECT_THROW(charge_budget(file_, "smaller", mechanism_of({}), {}, 10), PrivacyError);

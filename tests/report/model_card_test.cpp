@@ -29,28 +29,41 @@ bool holds(const std::string& card, std::string_view text) { return card.find(te
 TEST(ModelCard, SaysWhatTheModelIsAndWhatItPromises) {
   const auto card = model_card(metadata());
   EXPECT_EQ(card.rfind("---\nlibrary_name: tsdp\n", 0), 0U);
-  for (const auto* text : {"# A forecaster of 24 steps of 1h\n",
-                           "The network is `dlinear` with 321 weights",
-                           "from the series' last 500 values",
-                           "(`seasonal_quantiles`, `start`, `` a`b|c ``)",
-                           "None of these was trained on data.",
-                           "other models and programs: `chronos`",
-                           ".with_covariates(known).predict(frame)",
-                           "differential-privacy]\n",
-                           "No forecast is below 0.5.",
-                           "needs the covariates `heat`",
-                           "**(1, 1e-07)-differential privacy.**",
-                           "**any single value of any one series**",
-                           "at most **56.17 of 100**",
-                           "- few series\n",
-                           "- everything under private/\n",
-                           "20 series of 100 to 300 values in steps of 1h",
-                           "400 steps of 7 windows",
-                           "began with random weights",
-                           "None stand here",
-                           "tsdp-account verify"})
+  for (const auto* text :
+       {"# A forecaster of 24 steps of 1h\n",
+        "The network is `dlinear` with 321 weights",
+        "The model forecasts the next 24 steps of 1h of a series, mean and quantiles, from the series' last 500 values",
+        "(`seasonal_quantiles`, `start`, `` a`b|c ``)",
+        "None of these was trained on data.",
+        "other models and programs: `chronos`",
+        ".with_covariates(known).predict(frame)",
+        "differential-privacy]\n",
+        "No forecast is below 0.5.",
+        "needs the covariates `heat`",
+        "**(1, 1e-07)-differential privacy.**",
+        "**any single value of any one series**",
+        "at most **56.17 of 100**",
+        "- few series\n",
+        "- everything under private/\n",
+        "20 series of 100 to 300 values in steps of 1h",
+        "400 steps of 7 windows",
+        "began with random weights",
+        "None stand here",
+        "tsdp-account verify"})
     EXPECT_TRUE(holds(card, text)) << text << "\n" << card;
   for (const auto* text : {"No forecast is above", "not finished", "CRPS"}) EXPECT_FALSE(holds(card, text)) << text;
+  EXPECT_TRUE(holds(card, "tsdp-forecast --private"));
+  // Batches larger than what there is, and variables that are forecast one by one.
+  auto other = metadata();
+  other.privacy["mechanism"]["batch_size"] = 64;
+  other.privacy["mechanism"]["variables"] = 2;
+  EXPECT_TRUE(holds(model_card(other), "400 steps of 20 windows"));
+  EXPECT_FALSE(holds(model_card(other), "tsdp-forecast --private"));
+  other.privacy["mechanism"]["subsequences_per_sequence"] = 4;
+  EXPECT_TRUE(holds(model_card(other), "400 steps of 64 windows"));
+  // Noise of this run's own protects nobody from the weights that it began with.
+  other.privacy["start"] = {{"origin", "trained_without_privacy"}};
+  EXPECT_FALSE(holds(model_card(other), "differential-privacy]"));
 }
 
 TEST(ModelCard, ScoresComeWithTheWordThatNothingCoversThem) {

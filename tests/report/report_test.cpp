@@ -146,6 +146,20 @@ TEST(Report, OfARunWithoutPrivacySaysSo) {
   EXPECT_TRUE(holds(report_html(c), "treat the model like the data"));
 }
 
+TEST(Report, OfAStartWithoutPrivacyReleasesNothingByItself) {
+  auto c = content();
+  const std::string released = "config.yaml and privacy.json; model.pt and model_card.md";
+  EXPECT_TRUE(holds(report_html(c), released + "; nothing under private/"));
+  c.start_origin = mechanism::StartOrigin::trained_without_privacy;
+  EXPECT_TRUE(holds(report_html(c), released + " only if the data of its start may be; nothing under private/"));
+}
+
+TEST(Report, OfWindowsWithoutAScoreShowsNone) {
+  auto c = content();
+  c.forecasts.clear();
+  EXPECT_TRUE(holds(report_html(c), "None is shown: no test window has a score to choose by."));
+}
+
 TEST(Report, OfNothingStillStands) {
   const auto page = report_html({});
   EXPECT_EQ(charts(page), 0U);

@@ -159,6 +159,7 @@ struct ExternalForecasts {
   std::string statement = {};
 
   [[nodiscard]] bool is_model() const { return file.extension() == ".pt"; }
+  [[nodiscard]] bool is_free() const { return statement.empty(); }
 };
 
 /// Series of one source, in the order of the source.
