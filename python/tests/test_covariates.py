@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,6 @@ def test_what_does_not_fit_is_refused(told: tsdp.Run, known: pd.DataFrame) -> No
     with pytest.raises(tsdp.DataError, match="the step of 1h after the row before"):
         model.with_covariates(known.drop(known.index[5]))
     for wrong, why in (
-        (known.tz_localize("Europe/Berlin"), "zone"),
         (known.assign(price="x"), "expected numbers"),
         (known.assign(price=known.index), "expected numbers"),
         (pd.concat([known, known["price"]], axis=1), "2 columns 'price'"),
@@ -64,6 +64,34 @@ def test_what_does_not_fit_is_refused(told: tsdp.Run, known: pd.DataFrame) -> No
             model.with_covariates(wrong)
     with pytest.raises(tsdp.DataError, match="expected every step from"):
         model.with_covariates(known.iloc[:200]).predict(hourly_frame())
+    with pytest.raises(tsdp.DataError, match="times with a zone, and series without one"):
+        model.with_covariates(known.tz_localize("Europe/Berlin")).predict(hourly_frame())
+    with pytest.raises(tsdp.DataError, match="too large, at 2024-01-30 08:00:00"):
+        model.with_covariates(known.assign(price=known["price"].where(known.index != "2024-01-30 08:00")))
+    with pytest.raises(tsdp.DataError, match="found 'x'; expected numbers; text is categories only in a frame with the series' names"):
+        model.with_covariates(known.assign(price="x"))
+
+
+def test_times_with_a_zone_are_the_moments_of_the_series(told: tsdp.Run, known: pd.DataFrame) -> None:
+    model, frame = told.model, hourly_frame()
+    there = frame.assign(timestamp=frame["timestamp"].dt.tz_localize("UTC").dt.tz_convert("Europe/Berlin"))
+    expected = model.with_covariates(known).predict(frame, quantiles=LEVELS, seed=11)
+    for covariates in (known.tz_localize("UTC"), known.tz_localize("UTC").tz_convert("America/Lima")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = model.with_covariates(covariates).predict(there, quantiles=LEVELS, seed=11)
+        assert (found["mean"].to_numpy() == expected["mean"].to_numpy()).all()
+    with pytest.warns(UserWarning, match="times without a zone, which count as UTC"):
+        model.with_covariates(known).predict(there, quantiles=LEVELS, seed=11)
+
+
+def test_private_forecasts_are_told_of_them(told: tsdp.Run, known: pd.DataFrame) -> None:
+    frame = hourly_frame()
+    nearly = told.forecast(frame, quantiles=LEVELS, private={"epsilon": 20, "delta": 1e-5, "v": 1e-4}, covariates=known)
+    other = told.forecast(frame, quantiles=LEVELS, private={"epsilon": 20, "delta": 1e-5, "v": 1e-4}, covariates=1.0 - known)
+    assert np.abs(nearly["mean"] - other["mean"]).max() > 0.0 and len(nearly) == len(told.forecast(frame, covariates=known))
+    with pytest.raises(tsdp.UsageError, match="expected the argument covariates"):
+        told.forecast(frame, private={"epsilon": 1, "delta": 1e-5, "v": 1.0})
 
 
 @pytest.fixture(scope="module")

@@ -337,6 +337,12 @@ def test_the_frequency_of_a_frame_is_found_although_rows_are_missing(expected: s
     assert str(frequency_of(wide)) == str(frequency_of(wide["a"])) == expected
 
 
+def test_times_at_less_than_half_of_their_steps_tell_no_frequency() -> None:
+    kept = np.sort(np.random.default_rng(1).choice(400, 60, replace=False))
+    with pytest.raises(tsdp.DataError, match="less than half of the steps of 1h"):
+        frequency_of(pd.DataFrame({"a": 1.0}, index=pd.date_range("2024-01-01", periods=400, freq="h")[kept]))
+
+
 def test_the_frequency_of_times_with_a_zone_is_that_of_local_days_and_of_hours_of_utc() -> None:
     for offset, expected in (("D", "1D"), ("W", "1W"), ("MS", "1M"), ("h", "1h"), ("3h", "3h")):
         index = pd.date_range("2024-02-01", periods=600, freq=offset, tz="Europe/Berlin")  # with changes to summer time

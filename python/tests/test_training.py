@@ -6,8 +6,13 @@ import contextlib
 import io
 import json
 import pickle
+import signal
+import subprocess
+import tempfile
+import time
 import warnings
 from pathlib import Path
+from typing import Callable
 
 import numpy as np
 import pandas as pd
@@ -15,7 +20,7 @@ import pytest
 
 import tsdp
 from conftest import hourly_frame
-from tsdp.programs import run_program
+from tsdp.programs import program, run_program
 
 SETTINGS = {"training.max_epochs": 1, "model.start": "fresh", "model.context_length": 24, "dataset.test_windows": 1, "dataset.validation_length": 6, "optimizer.learning_rate": 0.001}
 
@@ -91,6 +96,35 @@ def test_scores_outlive_the_data(programs: None, tmp_path: Path, capsys: pytest.
     assert run.scores["windows"] == 3 and run.scores["epsilon_covers"] == ["model"]
     with pytest.raises(tsdp.Error):
         tsdp.Run(tmp_path / "run").scores
+    with pytest.raises(tsdp.DataError, match="no longer there; expected a run of train with the argument data"):
+        run.evaluate(split="validation")
+    again = tsdp.Run(str(tmp_path / "run"))  # type: ignore[arg-type]
+    assert again == run and again.model.name == run.model.name and again.privacy.statement == run.privacy.statement
+
+
+def test_a_run_that_is_interrupted_keeps_its_series(programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    output, settings = tmp_path / "run", SETTINGS | {"privacy.noise_multiplier": 1000, "privacy.composition": "symmetrised", "training.max_epochs": 1_000_000}
+
+    class Interrupts:
+        def __enter__(self) -> Callable[[], None]:
+            return self.look
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def look(self) -> None:
+            if (output / "private" / "checkpoints" / "last.pt").is_file():
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr("tsdp.training.watching", lambda *_, **__: Interrupts())
+    with pytest.raises(KeyboardInterrupt):
+        tsdp.train(hourly_frame(3), output, frequency="1h", prediction_length=6, settings=settings)
+    assert f"Go on with: tsdp-train --resume {output}" in capsys.readouterr().err
+    said = subprocess.Popen([program("tsdp-train"), f"--resume={output}", "--quiet"], stderr=subprocess.PIPE, encoding="utf-8")
+    time.sleep(2.0)
+    said.send_signal(signal.SIGINT)
+    assert "interrupted after step" in said.communicate()[1]
 
 
 def test_no_file_is_written_over(programs: None, tmp_path: Path) -> None:
@@ -138,6 +172,7 @@ def test_what_is_refused_leaves_nothing(programs: None, tmp_path: Path) -> None:
         ({"item_id": "a\nb"}, "line breaks"),
         ({"item_id": "\ud800"}, "line breaks"),
         ({"timestamp": pd.date_range("2024-01-01", periods=260)}, "steps of 1D, for a frequency of 1h"),
+        ({"timestamp": pd.date_range("2024-01-01", periods=130, freq="h").repeat(2)}, r"twice; expected each once: frame.groupby"),
     ],
 )
 def test_frames_are_refused_before_anything_is_written(change: dict[str, object], said: str, tmp_path: Path) -> None:
@@ -145,6 +180,13 @@ def test_frames_are_refused_before_anything_is_written(change: dict[str, object]
     with pytest.raises(tsdp.DataError, match=said):
         tsdp.train(frame, tmp_path / "run", frequency="1h", prediction_length=6, data=tmp_path / "new.csv")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_about_files_are_refused_for_frames(tmp_path: Path) -> None:
+    for name in ("dataset.duplicates", "dataset.gaps"):
+        for call in (lambda **given: tsdp.train(hourly_frame(1), tmp_path / "run", **given), lambda **given: tsdp.plan(hourly_frame(1), **given)):
+            with pytest.raises(tsdp.UsageError, match=f"settings: found {name}, which is about files"):
+                call(prediction_length=6, settings={name: "mean"})
 
 
 def test_warnings_of_a_program_are_python_s(programs: None, tmp_path: Path) -> None:
@@ -189,6 +231,11 @@ def test_a_run_evaluates_forecasts_and_verifies(programs: None, tmp_path: Path) 
     assert np.abs(noisy["mean"] - open_["mean"]).mean() > 1.0
     with pytest.raises(tsdp.UsageError, match="--v"):
         run.forecast(frame, private={"epsilon": 1, "delta": 1e-5})
+    # What travels with a private forecast says that the training counts, too; its times have the zone of the series.
+    assert nearly.attrs["inference_privacy"]["with_training"]["epsilon"] > 20
+    zoned = frame.assign(timestamp=frame["timestamp"].dt.tz_localize("UTC").dt.tz_convert("Europe/Berlin"))
+    there = run.forecast(zoned, quantiles=[0.1], private={"epsilon": 20, "delta": 1e-5, "v": 1e-3})
+    assert list(there["timestamp"]) == list(run.forecast(zoned, quantiles=[0.1])["timestamp"])
     statement = json.loads((run.folder / "privacy.json").read_text())
     statement["noise_multiplier"] = 100.0
     (run.folder / "privacy.json").write_text(json.dumps(statement))

@@ -5,6 +5,9 @@
 Interval(lower=0.5, upper=0.75)
 """
 
+import importlib
+from typing import Any
+
 from .covariates import holidays
 from .errors import DataError, Error, PrivacyError, ProgramError, UsageError
 from .ledger import Interval, Ledger
@@ -29,3 +32,9 @@ __all__ = [
     "plan",
     "train",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("accounting", "federated", "formats"):  # loaded where they are used
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

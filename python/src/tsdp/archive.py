@@ -35,6 +35,8 @@ class Archive:
 def read_archive(path: str) -> Archive:
     """Reads `path`. Checks the CRC of each member that it reads, the checksum of the data, every length, type and place, and that the TorchScript
     module beside them has the same weights. Raises DataError that names the file and what is wrong."""
+    if os.path.isdir(path):
+        raise DataError(f"{path}: is a folder; expected a model, as {os.path.join(path, 'model.pt')} of a run")
     if not os.path.isfile(path):
         raise DataError(f"{path}: no such file; {_WRITTEN}")
     try:

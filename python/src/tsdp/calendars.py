@@ -305,4 +305,6 @@ def step_of(series: Mapping[str, pd.DatetimeIndex]) -> Frequency:
         own = found.coarser_than_this([one])
         if own is not None:
             raise DataError(f"{name}: found steps of {own} beside steps of {found} of other series; expected one step, or the argument frequency")
+    if not any(len(own) >= 2 and 2 * (len(own) + 1) >= own.sum() + 1 for own in apart.values()):
+        raise DataError(f"found times at less than half of the steps of {found} in each series, which do not tell the step; expected the argument frequency, such as '{found}'")
     return found

@@ -33,6 +33,7 @@ class Covariates:
     tables: dict[str | None, _Table]
     frequency: Frequency
     columns: pd.DataFrame
+    has_zone: bool | None = None  # whether its times have one; None without times
 
     @staticmethod
     def of_frame(frame: pd.DataFrame, names: Sequence[str] | None, frequency: Frequency) -> "Covariates":
@@ -61,12 +62,14 @@ class Covariates:
         out = Covariates([name for name, _, _ in wanted], {}, frequency, frame)
         if shared:
             out.tables[None] = _in_time(index, values, np.arange(len(frame)), frequency)
+            out.has_zone = getattr(index, "tz", None) is not None
             return out
         if index.hasnans if index.nlevels == 1 else any(level.hasnans for level in index.levels) or any((codes < 0).any() for codes in index.codes):
             raise DataError("covariates: found a row without a name or time; expected both in each")
         times = index.get_level_values(1) if index.nlevels == 2 else None
         if times is not None and not isinstance(times, (pd.DatetimeIndex, pd.PeriodIndex)):
             raise DataError(f"covariates: found times of type {times.dtype}; expected a DatetimeIndex beside the series' names")
+        out.has_zone = None if times is None else getattr(times, "tz", None) is not None
         of_series = np.asarray(index.get_level_values(0).map(str))
         for name, rows in pd.Series(np.arange(len(frame))).groupby(of_series, sort=False):
             places = rows.to_numpy()
@@ -78,6 +81,18 @@ class Covariates:
             else:
                 out.tables[str(name)] = _Table(None, values[places], places)
         return out
+
+    def check_clock(self, series: Sequence[Series]) -> None:
+        """Raises DataError for times with a zone where series have none. Warns of times without one where series have one and a step is shorter than a day,
+        since they may be of another clock than UTC."""
+        zones = [one.zone for one in series if one.zone is not None]
+        if self.has_zone and len(zones) < len(series):
+            raise DataError("covariates: found times with a zone, and series without one; expected times without one, in the clock of the series")
+        if self.has_zone is False and zones and not self.frequency.keeps_local_time:
+            warnings.warn(
+                f"covariates: found times without a zone, which count as UTC, as the series have the zone {zones[0]}; give them theirs (frame.tz_localize) where they are of another clock",
+                stacklevel=4,
+            )
 
     def rows(self, one: Series, count: int) -> np.ndarray:
         """Those of `count` steps from the start of a series. Raises DataError where some are not known."""
@@ -118,10 +133,9 @@ class Covariates:
 def _in_time(index: pd.Index, values: np.ndarray, places: np.ndarray, frequency: Frequency, whose: str = "") -> _Table:
     """Raises DataError unless the times are consecutive steps."""
     times = index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
-    if times.tz is not None:
-        raise DataError(f"covariates: found times with the zone {times.tz}; expected times without one, in the clock of the series (where theirs have a zone: UTC, and local time for steps of a day or longer)")
     if times.hasnans:
         raise DataError("covariates: found a row without a time; expected one in each")
+    times = frequency.without_zone(times)
     month_day = frequency.month_day_of(times)
     expected = frequency.steps_from(times[0], len(times), month_day)
     wrong = np.flatnonzero(times != expected)
@@ -214,13 +228,14 @@ def _numbers(column: pd.Series, name: str) -> np.ndarray:
     if any(isinstance(value, str) for value in column):
         numbers = column.map(_number, na_action="ignore").astype("float64")
         if len(others := column[numbers.isna() & ~column.isna()]) > 0:
-            raise DataError(f"covariates: column '{name}': found '{others.iloc[0]}' among numbers; expected numbers, or text alone")
+            beside = "; text is categories only in a frame with the series' names in its index" if len(others) == len(column) else ", or text alone"
+            raise DataError(f"covariates: column '{name}': found '{others.iloc[0]}'{'' if len(others) == len(column) else ' among numbers'}; expected numbers{beside}")
         column = numbers
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_complex_dtype(column):  # (booleans are numeric)
         raise DataError(f"covariates: column '{name}': found values of type {column.dtype}; expected numbers")
     values = column.to_numpy(dtype="float64", na_value=np.nan)
-    if not (np.abs(values) < 3e38).all():
-        raise DataError(f"covariates: column '{name}': found a value that is missing or too large; expected a number below 3e38 in every row")
+    if (wrong := np.flatnonzero(~(np.abs(values) < 3e38))).size > 0:
+        raise DataError(f"covariates: column '{name}': found a value that is missing or too large, at {column.index[wrong[0]]}; expected a number below 3e38 in every row")
     return values.astype("float32")
 
 

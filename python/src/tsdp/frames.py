@@ -279,7 +279,7 @@ def _from_long(frame: pd.DataFrame, frequency: Frequency, columns: dict[str, Any
     for name, own in _rows_by_series(frame, columns):
         times = all_times[own]
         if (again := times[times.duplicated()]).size > 0:
-            raise DataError(f"series '{name}': found the time {again[0]} twice; expected each once")
+            raise DataError(f"series '{name}': found the time {again[0]} twice; expected each once: frame.groupby([name, time]).mean() makes one of several rows")
         in_time = times.argsort()
         rows_of.append((name, times[in_time], own[in_time]))
     _require_step(frequency, [times for _, times, _ in rows_of])

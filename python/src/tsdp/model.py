@@ -253,6 +253,8 @@ class Model:
             raise UsageError(f"covariates: not given; this model reads {', '.join(self.covariates)}: expected model.with_covariates(frame).predict(…)")
         out = np.zeros((len(batch), self.past_length + self.prediction_length, len(self.time_features)), dtype="float32")
         calendar = [name for name in self.time_features if name not in self.covariates]
+        if self._known is not None:
+            self._known.check_clock(batch)
         for row, one in enumerate(batch):
             length = min(len(one.values), self.past_length)
             count = len(one.values) + self.prediction_length

@@ -99,7 +99,8 @@ def _times(column: pd.Series, frequency: Frequency) -> pd.DatetimeIndex:
     if pd.api.types.is_integer_dtype(column.dtype) and frequency.unit == "Y" and column.dropna().between(1000, 9999).all():
         column = column.map(str, na_action="ignore")  # years, as the programs read them in a file
     elif pd.api.types.is_numeric_dtype(column.dtype):
-        raise ValueError(f"numbers, such as {column.iloc[0]}; if they count seconds from 1970: pandas.to_datetime(…, unit='s')")
+        years = "; if they are years: frequency='1Y'" if column.dropna().between(1000, 9999).all() else ""
+        raise ValueError(f"numbers, such as {column.iloc[0]}{years}; if they count seconds from 1970: pandas.to_datetime(…, unit='s')")
     if are_texts(column):
         return _of_texts(column, frequency)
     known = column.dropna()

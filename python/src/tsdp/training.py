@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
 import shutil
+import sys
 import tempfile
 import warnings
 from dataclasses import dataclass, field
@@ -52,7 +54,8 @@ class Scores(dict[str, Any]):
             values = [scores.get(metric) for scores in of.values()]
             texts = ["-" if value is None else f"{value:.5g}" for value in values]
             rows.append(metric.ljust(28) + "".join(text.rjust(max(12, len(name) + 2)) for text, name in zip(texts, of)))
-        return "\n".join([*rows, f"{self['windows']} windows. {self.not_covered}"])
+        remarks = [f"{remark}." for remark in self.get("remarks", [])]
+        return "\n".join([*rows, *remarks, f"{self['windows']} windows. {self.not_covered}"])
 
     def __repr__(self) -> str:
         return str(self)  # (what a notebook shows)
@@ -62,8 +65,11 @@ class Scores(dict[str, Any]):
 class Run:
     """A finished run. Of its folder, what is under `private/` is not for release."""
 
-    folder: Path
+    folder: Path  # or its name
     _scores: list[Scores] = field(default_factory=list, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "folder", Path(self.folder))
 
     @property
     def model(self) -> Model:
@@ -99,7 +105,12 @@ class Run:
         `tsdp-evaluate --baseline`, by name), and of each series, too (`by_series`). Reads the run's data. **No epsilon covers them.**"""
         others = [f"--baseline={name}={os.fspath(file)}" for name, file in (baselines or {}).items()]
         each = ["--per-series"] if per_series else []
-        said = run_program("tsdp-evaluate", [f"--run={os.fspath(self.folder)}", f"--split={split}", *others, *each, "--json", "--quiet"])
+        try:
+            said = run_program("tsdp-evaluate", [f"--run={os.fspath(self.folder)}", f"--split={split}", *others, *each, "--json", "--quiet"])
+        except DataError as error:
+            if "dataset.path: no file" not in str(error):
+                raise
+            raise DataError(f"{self.folder}: its series are no longer there; expected a run of train with the argument data, which keeps them in a file") from None
         return Scores(json.loads(said.result))
 
     def forecast(
@@ -108,6 +119,7 @@ class Run:
         *,
         quantiles: Sequence[float] = DEFAULT_QUANTILES,
         private: Mapping[str, Any] | None = None,
+        covariates: pd.DataFrame | None = None,
         item_id: str | None = None,
         timestamp: str | None = None,
         target: str | Sequence[str] | None = None,
@@ -116,25 +128,34 @@ class Run:
 
         `private`: protects the series that are forecast, by noise on the values that a forecast reads (`tsdp-forecast --private`):
         `{"epsilon": 1, "delta": 1e-5, "v": 2.0}`, where `v` is the most by which a value changes between neighbours; `w` and
-        `keep_probability` as there. What the forecasts then promise is `attrs["inference_privacy"]` of the frame. Times are those of the
-        programs: without a zone.
+        `keep_probability` as there. What the forecasts then promise is `attrs["inference_privacy"]` of the frame. `covariates`: as
+        `Model.with_covariates` takes them, for a model that reads some; a private forecast reads them as they are.
         """
         if private is None:
-            return self.model.predict(frame, quantiles=quantiles, item_id=item_id, timestamp=timestamp, target=target)
+            model = self.model if covariates is None else self.model.with_covariates(covariates)
+            return model.predict(frame, quantiles=quantiles, item_id=item_id, timestamp=timestamp, target=target)
         if variables_of(target) or self.model.variables:
             raise UsageError("private: found several variables of each series, for which it is not implemented; expected None")
         model = self.model
         series = series_of(frame, model.frequency, item_id, timestamp, target)
         _require_names_of_a_file(series)
+        if model.covariates and covariates is None:
+            raise UsageError(f"covariates: not given; this model reads {', '.join(model.covariates)}: expected the argument covariates")
+        known = None if covariates is None else Covariates.of_frame(covariates, None, model.frequency)
         with tempfile.TemporaryDirectory(prefix="tsdp_") as scratch:
-            file, made = Path(scratch) / "series.csv", Path(scratch) / "forecasts.csv"
+            file, made, beside = (Path(scratch) / name for name in ("series.csv", "forecasts.csv", "covariates.csv"))
             _write_new(file, _rows(series, model.frequency, []), [])
             options = {"private": True, **private, "quantiles": list(quantiles), "json": True, "quiet": True}
             places = [f"--model={self.folder / 'model.pt'}", f"--input={file}", f"--output={made}", "--format=csv_long"]
+            if known is not None:
+                known.check_clock(series)
+                _write_new(beside, known.files(), [])
+                places.append(f"--covariates={beside}")
             said = run_program("tsdp-forecast", [*places, *arguments_of(options)])
             out = pd.read_csv(made, parse_dates=["timestamp"], dtype={"item_id": str}, keep_default_na=False)
         names = {str(one.item_id): one.item_id for one in series}
         out["item_id"] = out["item_id"].map(names)
+        out["timestamp"] = model.frequency.with_zone(pd.DatetimeIndex(out["timestamp"]), series[0].zone)  # (all series of a frame have one)
         out.attrs["inference_privacy"] = json.loads(said.result)["inference_privacy"]
         return out
 
@@ -218,6 +239,7 @@ def train(
     """
     if os.path.lexists(output):
         raise UsageError(f"output: found '{os.fspath(output)}', which is there already; expected a new folder")
+    _refuse_settings_of_files(settings)
     places = _places(data, output, covariates is not None) if data is not None else None
     read = without_owners(frame, owner)
     steps = _step_of(frequency, read, item_id, timestamp, target)
@@ -225,7 +247,7 @@ def train(
     _require_names_of_a_file(series)
     owners = _owners(frame, series, owner, item_id, target)
     asked = _Asked(series, steps, prediction_length, season_length, model, epsilon, delta, settings, covariates, owners, variables_of(target))
-    with tempfile.TemporaryDirectory(prefix="tsdp_") as scratch:
+    with _scratch_while_unfinished(Path(output)) as scratch:
         file, beside = places or (Path(scratch) / "series.csv", Path(scratch) / "series.covariates.csv")
         written: list[Path] = []
         try:
@@ -251,6 +273,25 @@ def train(
     return run
 
 
+@contextlib.contextmanager
+def _scratch_while_unfinished(output: Path) -> Iterator[str]:
+    """A new temporary folder. It is kept where an error leaves a run that `tsdp-train --resume` can go on with, which reads its series from there."""
+    scratch = tempfile.mkdtemp(prefix="tsdp_")
+    try:
+        yield scratch
+    except BaseException:
+        if (output / "private" / "checkpoints").is_dir() and not (output / "model.pt").is_file():
+            print(f"The run has not ended. Go on with: tsdp-train --resume {output}", file=sys.stderr)
+            if os.path.lexists(Path(scratch) / "series.csv"):
+                print(f"It reads its series from {scratch}, which you may delete afterwards.", file=sys.stderr)
+            else:
+                shutil.rmtree(scratch)
+        else:
+            shutil.rmtree(scratch)
+        raise
+    shutil.rmtree(scratch)
+
+
 def plan(
     frame: pd.DataFrame,
     *,
@@ -269,6 +310,7 @@ def plan(
 ) -> dict[str, Any]:
     """What `train` would do with the same arguments, as `tsdp-train --dry-run --json` has it: the steps, the noise, the epsilon at the end, and in
     `expectation` whether training is expected to pay. Trains nothing; follows from public facts alone. Raises as `train` does."""
+    _refuse_settings_of_files(settings)
     read = without_owners(frame, owner)
     steps = _step_of(frequency, read, item_id, timestamp, target)
     series = series_of(read, steps, item_id, timestamp, target)
@@ -281,6 +323,12 @@ def plan(
         said = run_program("tsdp-train", [*arguments, f"--output={here / 'run'}", "--dry-run", "--json"])
     found: dict[str, Any] = json.loads(said.result)
     return found
+
+
+def _refuse_settings_of_files(settings: Mapping[str, Any] | None) -> None:
+    for name, instead in (("dataset.duplicates", "one row of each series and time: frame.groupby([name, time]).mean()"), ("dataset.gaps", "NaN where a value is missing")):
+        if name in (settings or {}):
+            raise UsageError(f"settings: found {name}, which is about files and has no effect on a frame; expected {instead}")
 
 
 def _step_of(frequency: str | None, frame: pd.DataFrame | pd.Series, item_id: str | None, timestamp: str | None, target: str | Sequence[str] | None) -> Frequency:
@@ -353,6 +401,8 @@ class _Asked:
             self.options |= {"sampling.top_level": "auto", "privacy.noise.mechanism": "auto"} if epsilon is not None else {}
         self.options |= dict(settings or {})
         self.known = None if covariates is None else Covariates.of_frame(covariates, None, steps)
+        if self.known is not None:
+            self.known.check_clock(series)
 
     def written(self, scratch: Path, file: Path, beside: Path, written: list[Path]) -> list[str]:
         """Writes the series to `file`, the covariates to `beside` and a configuration into `scratch`; `written` gets the first two as they are made.
