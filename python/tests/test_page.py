@@ -65,7 +65,7 @@ def words_of(text: str) -> list[str]:
 def are_alike(one: str, other: str) -> bool:
     """Fractions may differ a little, as training rounds differently on other processors; words and whole numbers may not."""
     if one[0].isdigit() and other[0].isdigit() and "." in one and "." in other:
-        return float(one) == pytest.approx(float(other), rel=0.05, abs=0.02)
+        return float(one) == pytest.approx(float(other), rel=0.01, abs=10.0 ** -len(other.partition(".")[2]))
     return one == other
 
 
