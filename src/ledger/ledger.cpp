@@ -81,9 +81,8 @@ Json not_covered(const Ledger& ledger) {
       cat("the number and lengths of the series, ", of_owners(ledger) ? "which of them have the same owner, " : "",
           "their calendar, and which values are missing: treated as public"),
       cat("whether training begins at all: values ", ledger.protects_covariates ? "or covariates " : "",
-          "that are no numbers, too large, or not to be told apart in single precision, are refused, as are tables in "
-          "which no number tells decimal points from points of thousands, and data of which half of the series or more "
-          "are copies of others",
+          "that are no numbers, too large, or not to be told apart in single precision, are refused, as are data of "
+          "which half of the series or more are copies of others",
           ledger.protects_covariates ? ", and covariates that repeat a series" : ""),
       "forecasts from a series' own recent values: the guarantee is about training data, not about a model's inputs",
       ("floating-point side channels: noise is made of finitely many random bits in double precision, cut at 12.07 "

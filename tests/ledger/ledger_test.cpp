@@ -191,7 +191,9 @@ TEST(LedgerDocument, APrivateChoiceIsPartOfTheTerms) {
     auto out = example();
     const auto& m = *out.method.privacy();
     out.method = PrivateMechanism(m.unit(), m.scheme(), m.clipping(), m.noise(), std::nullopt, choice);
-    out.cost->epsilon = out.method.privacy()->curve()->epsilon(out.cost->delta, out.accounted_uses());
+    const auto curve = out.method.privacy()->curve();
+    out.cost->epsilon = curve->epsilon(out.cost->delta, out.accounted_uses());
+    out.cost->attack = stated(attack_bound(*curve, out.accounted_uses()));
     return out;
   };
   const auto ledger = with(0.5);
@@ -253,6 +255,7 @@ TEST(LedgerDocument, AgreesWhateverItsCurveWasAskedBefore) {
       ledger.cost->delta = delta;
       ledger.cost->target_epsilon = 100.0;
       ledger.cost->epsilon = curve->epsilon(delta, uses, precision);
+      ledger.cost->attack = stated(attack_bound(*mechanism.curve(), uses));
       const auto found = verify(document(ledger), "ledger");
       EXPECT_TRUE(found.agrees()) << precision << ": " << found.differences.front();
       // What is not certified at any precision does not follow.

@@ -21,7 +21,9 @@ inline nlohmann::ordered_json ledger(bool with_privacy = true) {
     auto& cost = out.cost.emplace();
     cost.delta = 1e-7;
     cost.target_epsilon = 1.0;
-    cost.epsilon = out.method.privacy()->curve()->epsilon(cost.delta, 20);
+    const auto curve = out.method.privacy()->curve();
+    cost.epsilon = curve->epsilon(cost.delta, 20);
+    cost.attack = privacy::stated(privacy::attack_bound(*curve, 20));
   }
   return mechanism::document(out);
 }
