@@ -120,17 +120,20 @@ void add_scores_of_start(evaluation::BacktestResult& scores, const models::Forec
                          const data::PreparedData& data, std::span<const data::ForecastRange> ranges,
                          const nlohmann::ordered_json& ledger) {
   scores.start_origin = mechanism::start_origin_of(ledger, "privacy.json");
-  const auto& others = data.dataset.external;
-  const bool is_free = std::all_of(others.begin(), others.end(), [](const auto& one) { return one->is_free(); });
-  if (is_free && ledger.value("steps_taken", std::int64_t{1}) == 0) {  // the model is its start
+  for (const auto& one : data.dataset.external)
+    if (!one->is_free()) {  // with it, the start is none from before the data; without it, training is not the
+                            // difference
+      scores.remarks.push_back(
+          cat("its start is not scored, since it is mixed with ", one->name, ", which was trained on data itself"));
+      return;
+    }
+  if (ledger.value("steps_taken", std::int64_t{1}) == 0) {  // the model is its start
     scores.start = scores.model;
     return;
   }
-  // With the same mixture, in which network and start are then the same weights, but without models that data trained.
+  // With the same mixture, in which network and start are then the same weights.
   auto module = exporting::make_module(start, config.model.sampled_forecasts);
-  scores.start = evaluation::backtest(module, data.dataset, ranges, config.dataset.season_length, at::kCPU, nullptr,
-                                      evaluation::ExternalUse::free)
-                     .model;
+  scores.start = evaluation::backtest(module, data.dataset, ranges, config.dataset.season_length, at::kCPU).model;
 }
 
 void put_beside(nlohmann::ordered_json& out, const evaluation::BacktestResult& scores) {

@@ -59,7 +59,7 @@ struct RunModel {
 [[nodiscard]] std::unique_ptr<models::Forecaster> start_of_run(const training::RunFolder& folder, const Config& config,
                                                                const nlohmann::ordered_json& ledger);
 /// Adds the scores of `start`, which `ledger` tells of, over the same `ranges` as those of the model in `scores`: what
-/// the data added is the difference.
+/// the data added is the difference. None, and a remark, where both are mixed with a model that was trained on data.
 void add_scores_of_start(evaluation::BacktestResult& scores, const models::Forecaster& start, const Config& config,
                          const data::PreparedData& data, std::span<const data::ForecastRange> ranges,
                          const nlohmann::ordered_json& ledger);

@@ -94,10 +94,6 @@ void name_files_for_run(tsdp::Config& config, std::int64_t first_file, const std
 
 /// Warns if the series are fewer or shorter than the settings assume.
 void warn_of_sizes(const tsdp::Config& config, const tsdp::privacy::SubsamplingScheme& scheme) {
-  if (config.privacy.enabled && tsdp::mechanism::delta_is_large(config.privacy.delta, scheme))
-    tsdp::log::warning(cat("privacy.delta: found ", config.privacy.delta, ", which is not below 1 / ",
-                           scheme.sequences(),
-                           ": publishing one of so many records whole, at random, would satisfy it"));
   if (const auto windows = scheme.expected_windows() / scheme.variables();
       config.privacy.relation != tsdp::privacy::Relation::series && windows < *config.sampling.batch_size)
     tsdp::log::warning(cat("sampling.batch_size: found ", *config.sampling.batch_size,
@@ -434,6 +430,9 @@ int train_as(tsdp::training::Ranks& ranks, const Options& asked_for) {
   if (!o.resume.empty() && tsdp::is_there(folder.charged_config()))
     tsdp::training::refuse_what_was_not_charged_for(folder, config, data);
   warn_of_sizes(config, settled.method.scheme());
+  if (settled.method.privacy() && tsdp::mechanism::takes_steps(config))
+    if (const auto what = tsdp::mechanism::warning_of_delta(config.privacy.delta, settled.method); !what.empty())
+      tsdp::log::warning(what);
   tsdp::training::Trainer trainer(settled, data, device, folder, nullptr, &ranks);
   // Before any step, so that a candidate that does not fit costs nothing.
   const auto is_model = [](const auto& external) { return external->is_model(); };

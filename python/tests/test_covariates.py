@@ -87,7 +87,7 @@ def test_times_with_a_zone_are_the_moments_of_the_series(told: tsdp.Run, known: 
 
 def test_private_forecasts_are_told_of_them(told: tsdp.Run, known: pd.DataFrame) -> None:
     frame = hourly_frame()
-    nearly = told.forecast(frame, quantiles=LEVELS, private={"epsilon": 20, "delta": 1e-5, "v": 1e-4}, covariates=known)
+    nearly = told.forecast(frame, quantiles=LEVELS, private={"epsilon": 20, "delta": 1e-5, "v": 1e-4}, covariates=known.assign(note="text", later=np.nan))
     other = told.forecast(frame, quantiles=LEVELS, private={"epsilon": 20, "delta": 1e-5, "v": 1e-4}, covariates=1.0 - known)
     assert np.abs(nearly["mean"] - other["mean"]).max() > 0.0 and len(nearly) == len(told.forecast(frame, covariates=known))
     with pytest.raises(tsdp.UsageError, match="expected the argument covariates"):

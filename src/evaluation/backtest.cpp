@@ -189,8 +189,8 @@ at::Tensor KnownFeatures::gather(std::span<const data::WindowIndex> indices, con
 }
 
 ExternalWindows::ExternalWindows(const torch::jit::Module& model, const data::Dataset& dataset,
-                                 const PrivateInference* privacy, ExternalUse use)
-    : dataset_(dataset), horizon_(shape_of(model).prediction_length) {
+                                 const PrivateInference* privacy)
+    : dataset_(dataset), privately_(privacy != nullptr), horizon_(shape_of(model).prediction_length) {
   if (model.hasattr("external") && model.attr("external").isList())
     for (const at::IValue& name : model.attr("external").toListRef()) names_.push_back(name.toStringRef());
   std::set<std::string> given;
@@ -204,9 +204,7 @@ ExternalWindows::ExternalWindows(const torch::jit::Module& model, const data::Da
   for (const auto& name : names_) {
     const auto found = std::find_if(dataset.external.begin(), dataset.external.end(),
                                     [&](const auto& one) { return one->name == name; });
-    const bool is_left_out =
-        found == dataset.external.end() || privacy != nullptr || (use == ExternalUse::free && !(*found)->is_free());
-    forecasts_.push_back(is_left_out ? nullptr : found->get());
+    forecasts_.push_back(found == dataset.external.end() || privacy != nullptr ? nullptr : found->get());
   }
   if (names_.empty()) return;
   const auto number = [&](const char* name) {
@@ -264,7 +262,8 @@ std::string ExternalWindows::taking_part(std::span<const data::WindowIndex> indi
     };
     const auto count = std::count_if(indices.begin(), indices.end(), takes_part);
     out.push_back(cat(names_[i], " takes part in ", count, " of ", indices.size(), " forecasts"));
-    if (forecasts_[i] == nullptr) out.back() += " (no forecasts by that name are given)";
+    if (forecasts_[i] == nullptr)
+      out.back() += privately_ ? ", none of which is private with it" : " (no forecasts by that name are given)";
     else if (static_cast<std::size_t>(count) < indices.size() && !forecasts_[i]->is_model())
       out.back() +=
           cat(" (those where ", names_[i], ".jsonl has the coming window and, as far as the series goes back, the ",
@@ -317,12 +316,12 @@ std::string scored_outliers(const data::Dataset& dataset, std::span<const data::
 
 BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
                         std::span<const data::ForecastRange> ranges, std::int64_t season_length,
-                        const at::Device& device, const PrivateInference* privacy, ExternalUse use) {
+                        const at::Device& device, const PrivateInference* privacy) {
   const auto shape = shape_of(model);
   const auto prediction_length = shape.prediction_length;
   PastSource pasts(dataset, shape.past_length, season_length, privacy);
   const KnownFeatures features(model, dataset);
-  const ExternalWindows external(model, dataset, privacy, use);
+  const ExternalWindows external(model, dataset, privacy);
   RandomStream draws(SecretKey::from_seed(0), "evaluation", 0);
   const Metrics empty(default_levels(), interval_levels());
   const std::vector<Metrics> empty_by_series(dataset.series.size(), empty);

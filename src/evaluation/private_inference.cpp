@@ -125,7 +125,7 @@ Json inference_privacy(const PrivateInference& privacy, std::int64_t uses) {
       "covariates, where the model reads them: treated as public",
       "the training of the model, for series that were in it: it has a statement of its own",
       cat("whether the series are read at all: refused are values that are no numbers or of magnitude ",
-          data::least_excessive,
+          rounded(static_cast<double>(data::least_excessive), 6),
           " and more, tables in which no number tells decimal points from points of thousands, "
           "series of four different values or more that are another one or its beginning from the same time on, and, "
           "to be scored, series most of whose changes single precision does not hold"),

@@ -85,7 +85,12 @@ class Sizes {
   [[nodiscard]] std::vector<Sizes> networks() const {
     std::vector<Sizes> out;
     if (!has("mixture") || at("mixture").is_null() || !at("mixture").contains("networks")) return out;
-    for (const auto& item : at("mixture")["networks"]) out.emplace_back(item, where_, "mixture.networks.");
+    for (const auto& item : at("mixture")["networks"]) {
+      auto& network = out.emplace_back(item, where_, "mixture.networks.");
+      if (network.has("every") && !network.has("prediction_length"))
+        network.sizes_["prediction_length"] =
+            (number("prediction_length", 1, largest_length) - 1) / network.number("every", 1, largest_length) + 1;
+    }
     return out;
   }
   [[nodiscard]] bool has(const char* key) const { return sizes_.contains(key); }
@@ -192,7 +197,10 @@ Json sizes_of(const models::Forecaster& model) {
     Json network = {{"name", mixture.networks[i]}, {"model", model.networks()[i]->name()}};
     const auto& options = model.networks()[i]->options();
     network.update(sizes_of(options));
-    if (options.every > 1) network["every"] = options.every;
+    if (options.every > 1) {  // its length follows, and programs that know no such networks miss it
+      network["every"] = options.every;
+      network.erase("prediction_length");
+    }
     out["networks"].push_back(std::move(network));
   }
   if (!mixture.external.empty()) out["external"] = mixture.external;

@@ -405,10 +405,8 @@ Json warnings(const Ledger& ledger, Edition edition) {
     out.push_back(
         "not for release: the randomness is reproducible from the seed, so whoever knows the seed can remove the "
         "noise");
-  if (ledger.cost && delta_is_large(ledger.cost->delta, ledger.method.scheme()))
-    out.push_back(cat("delta ", exact(ledger.cost->delta), " is not below 1 / ", ledger.method.scheme().sequences(),
-                      ": a mechanism that publishes ", of_owners(ledger) ? "the series of one owner" : "one series",
-                      " whole, at random, would satisfy it"));
+  if (ledger.cost)
+    if (auto what = warning_of_delta(ledger.cost->delta, ledger.method); !what.empty()) out.push_back(std::move(what));
   if (const auto what = not_counted_of_start(ledger.start.origin); !what.empty())
     out.push_back(cat("not counted in epsilon: ", what));
   return out;
@@ -416,8 +414,12 @@ Json warnings(const Ledger& ledger, Edition edition) {
 
 }  // namespace
 
-bool delta_is_large(double delta, const privacy::SubsamplingScheme& scheme) {
-  return delta * static_cast<double>(scheme.sequences()) >= 1.0;
+std::string warning_of_delta(double delta, const TrainingMethod& method) {
+  const auto sequences = method.scheme().sequences();
+  if (delta * static_cast<double>(sequences) < 1.0) return {};
+  return cat("delta ", exact(delta), " is not below 1 / ", sequences, ": a mechanism that publishes ",
+             method.privacy()->unit().owners.empty() ? "one series" : "the series of one owner",
+             " whole, at random, would satisfy it");
 }
 
 Json document_as(const Ledger& ledger, Edition edition) {

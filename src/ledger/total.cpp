@@ -294,15 +294,18 @@ Total total_of(const std::vector<Ledger>& given) {
     throw UsageError("total: found runs on synthetic series alone, which cost nothing; expected a run on data");
   Total out;
   for (const auto& ledger : ledgers)
-    if (std::none_of(given.begin(), given.end(), [&](const Ledger& one) { return one.run.id == ledger.run.id; }))
+    if (std::none_of(given.begin(), given.end(), [&](const Ledger& one) { return one.run == ledger.run; }))
       out.earlier.push_back(ledger.run.id);
   std::set<std::pair<std::string, std::string>> runs;
   Added added;
   for (const auto& ledger : ledgers) {
     check_protects(ledger);
-    // Under two keys a run took steps of its own from somewhere on: both count in full, which is an upper bound.
     if (!runs.insert({ledger.run.id, ledger.run.key_print}).second)
       throw UsageError(cat("total: run ", ledger.run.id, " is given twice; expected every run once"));
+    // Under two keys a run took steps of its own from somewhere on: both count in full, which bounds them from above.
+    if (std::count_if(ledgers.begin(), ledgers.end(), [&](const Ledger& one) { return one.run.id == ledger.run.id; }) >
+        1)
+      out.known_from_below = false;
     const auto& mechanism = *ledger.method.privacy();
     const auto unit = guaranteed_unit(mechanism);
     if (ledger.accounted_uses() == 0) {  // costs nothing, whatever the change

@@ -261,7 +261,12 @@ SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths
   }
   if (c.model.auto_candidates && c.model.prior != PriorKind::none) name_candidates(c);
   const bool finds_networks = std::count(c.model.candidates.begin(), c.model.candidates.end(), other_starts) > 0;
-  out.networks = find_networks(c, config_file, lengths.shortest() - c.dataset.prediction_length);
+  auto most_context = lengths.shortest() - c.dataset.prediction_length;
+  if (c.training.trainable == Trainable::mixture) {  // no more than is accounted for
+    const auto mixture = mixture_of(c);
+    most_context = std::min(most_context, accounted_context(c) - mixture.windows * mixture.stride);
+  }
+  out.networks = find_networks(c, config_file, most_context);
   if (finds_networks) {
     std::vector<std::string> names;
     for (const auto& network : out.networks) names.push_back(network.file.stem().string());

@@ -56,7 +56,6 @@ std::vector<std::string> built_in_candidates(const Config& config) {
 }
 
 Mixture mixture_of(const Config& config) {
-  constexpr std::int64_t most_read = 20'000;  // values
   auto chosen = config.model.candidates;
   if (config.model.auto_candidates && config.model.prior != PriorKind::none) chosen = built_in_candidates(config);
   const auto season = std::max<std::int64_t>(1, config.dataset.season_length);  // no file leaves it out
@@ -67,7 +66,7 @@ Mixture mixture_of(const Config& config) {
   Mixture out;
   const auto add = [&](Candidate method, std::int64_t length, std::initializer_list<std::int64_t> counts) {
     for (const auto count : counts)
-      if (const Mixture::Member member{method, length, count}; length <= most_read / member.read(horizon))
+      if (const Mixture::Member member{method, length, count}; length <= most_values_read / member.read(horizon))
         out.members.push_back(member);
   };
   for (const auto& text : chosen) {

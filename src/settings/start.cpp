@@ -248,6 +248,7 @@ std::vector<StartWeights> other_networks(const Config& config, std::int64_t most
     has_own_step =
         has_own_step || data::Frequency::parse(sizes.frequency) == data::Frequency::parse(config.dataset.frequency);
     const auto every = steps_of_network(config, start.weights);
+    if (every > 1 && values_read_by(config, start.weights) > most_values_read) continue;
     const bool same = every == 1 && sizes.model == config.model.name && joined_variables(config) == sizes.variables;
     if (!start.did_no_worse || same || !sizes.lags.empty() || values_read_by(config, start.weights) > most_context ||
         misfit_beside(config, start.weights))
@@ -283,6 +284,10 @@ std::vector<StartWeights> find_networks(Config& config, const std::filesystem::p
     auto network = read_start(is_there(beside) ? beside : find_file("model.candidates", candidate, config_file));
     const auto what = cat("model.candidates: found ", candidate);
     if (const auto why = misfit_beside(config, network)) throw UsageError(cat(what, ", which does not fit: ", *why));
+    if (const auto read = values_read_by(config, network);
+        steps_of_network(config, network) > 1 && read > most_values_read)
+      throw UsageError(cat(what, ", weights for a step of ", sizes_of(network).frequency, ", which read ", read,
+                           " values of steps of ", config.dataset.frequency, "; expected at most ", most_values_read));
     if (!sizes_of(network).lags.empty())
       throw UsageError(cat(what, ", weights of ", sizes_of(network).model,
                            "; expected those of a model that reads no time features"));

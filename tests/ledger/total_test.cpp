@@ -258,7 +258,11 @@ TEST(Total, AStartIsKnownByItsKey) {
   EXPECT_EQ(total_of({next, whole}).mechanisms.front().uses, 150u);
   auto copy = whole;
   copy.run.key_print = "2222222222222222";
-  EXPECT_EQ(total_of({copy, next}).mechanisms.front().uses, 210u);
+  const auto both = total_of({copy, next});
+  EXPECT_EQ(both.mechanisms.front().uses, 210u);
+  EXPECT_FALSE(both.known_from_below);
+  EXPECT_EQ(both.earlier, std::vector<std::string>{"a"});
+  EXPECT_TRUE(total_of({whole, next}).known_from_below);
   EXPECT_THROW(static_cast<void>(total_of({whole, next, whole})), UsageError);
 }
 

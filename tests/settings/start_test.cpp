@@ -99,8 +99,9 @@ TEST(Start, LedgersOfTheEditionBeforeAreRead) {
     Ledger out{PrivateMechanism({privacy::Relation::event, 24, std::nullopt}, m.scheme(), m.clipping(), m.noise())};
     out.program = ledger.program, out.state = ledger.state, out.run = ledger.run, out.start = ledger.start;
     out.steps_planned = out.steps_charged = out.steps_taken = ledger.steps_planned;
-    out.cost = Cost{ledger.cost->delta, 100.0,
-                    out.method.privacy()->curve()->epsilon(ledger.cost->delta, out.accounted_uses()), std::nullopt};
+    const auto curve = out.method.privacy()->curve();
+    out.cost = Cost{ledger.cost->delta, 100.0, curve->epsilon(ledger.cost->delta, out.accounted_uses()),
+                    privacy::stated(privacy::attack_bound(*curve, out.accounted_uses()))};
     return out;
   };
   for (const auto& ledger : {ledger_with("a"), day(ledger_with("a")), ledger_with("a", trained_by(ledger_with("b"))),

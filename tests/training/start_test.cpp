@@ -362,6 +362,13 @@ TEST_F(StartFixture, OtherStartsAreTheShippedNetworksOfOtherKinds) {
     EXPECT_EQ(own.dataset.prediction_length, of_hours ? 23 : 1);
     EXPECT_EQ(own.dataset.season_length, of_hours ? 24 : 7);
   }
+  c.dataset.frequency = "1min";  // days would read too much
+  EXPECT_EQ(names(1'000'000), hours);
+  EXPECT_NE(refusal({(project_root() / "starts" / "daily_dlinear.safetensors").string()})
+                .find("which read 80640 values of steps of 1min; expected at most 20000"),
+            std::string::npos);
+  c.dataset.frequency = "4s";
+  EXPECT_EQ(names(10'000'000), std::vector<std::string>{});
   c.dataset.frequency = "25min";  // no whole part of an hour or a day
   EXPECT_EQ(names(1'000'000), std::vector<std::string>{});
   c.dataset.frequency = "1B";

@@ -120,20 +120,12 @@ class KnownFeatures {
   std::optional<data::FeatureStore> store_;
 };
 
-/// Which forecasts of other programs take part where a model is mixed with them: all, or those of no model that was
-/// trained on data.
-enum class ExternalUse {
-  all,
-  free
-};
-
 /// What other programs forecast of the windows of a data set, for a model that is mixed with them.
 class ExternalWindows {
  public:
   /// With `privacy` there is nothing: other programs read the series themselves. Throws UsageError if the data set has
   /// forecasts that the model is not mixed with. The data set must outlive it.
-  ExternalWindows(const torch::jit::Module& model, const data::Dataset& dataset, const PrivateInference* privacy,
-                  ExternalUse use = ExternalUse::all);
+  ExternalWindows(const torch::jit::Module& model, const data::Dataset& dataset, const PrivateInference* privacy);
 
   /// (B, J + 1, E, 10, H) of forecasts from the places `indices`, on `device`, as `mixture` takes it
   /// (models/mixture.h); undefined if nothing is known.
@@ -151,6 +143,7 @@ class ExternalWindows {
   const data::Dataset& dataset_;
   std::vector<std::string> names_;
   std::vector<const data::ExternalForecasts*> forecasts_;  // null: not known
+  bool privately_;
   std::int64_t windows_ = 0, stride_ = 1, horizon_, reach_ = 1;
 };
 
@@ -182,8 +175,7 @@ struct BacktestResult {
 };
 [[nodiscard]] BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
                                       std::span<const data::ForecastRange> ranges, std::int64_t season_length,
-                                      const at::Device& device, const PrivateInference* privacy = nullptr,
-                                      ExternalUse use = ExternalUse::all);
+                                      const at::Device& device, const PrivateInference* privacy = nullptr);
 
 /// Metrics by name of all that the model is scored beside: the baselines, "start" if it is known, the others.
 [[nodiscard]] nlohmann::ordered_json scored_beside(const BacktestResult& result);

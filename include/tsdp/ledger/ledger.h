@@ -73,8 +73,8 @@ constexpr Names<StartOrigin, 4> names_of(StartOrigin) {
 /// What the epsilon of a run that started from such weights leaves out, in words; empty if nothing. The one text used
 /// wherever an epsilon is stated.
 [[nodiscard]] std::string not_counted_of_start(StartOrigin origin);
-/// Whether `delta` would allow publishing one of the records whole.
-[[nodiscard]] bool delta_is_large(double delta, const privacy::SubsamplingScheme& scheme);
+/// Says that `delta` would allow publishing one of the records of a private method whole; empty if it would not.
+[[nodiscard]] std::string warning_of_delta(double delta, const TrainingMethod& method);
 
 /// Where a model started. The prior is a function of public facts and costs nothing, nor do fresh and synthetic
 /// weights.

@@ -49,6 +49,9 @@ constexpr Names<Candidate, 7> names_of(Candidate) {
            {Candidate::covariate_quantiles, "covariate_quantiles"}}};
 }
 
+/// The most values of a series that a candidate of longer seasons or steps reads for a forecast.
+inline constexpr std::int64_t most_values_read = 20'000;
+
 /// How many candidates model.candidates may name, those in the place of other_starts counted.
 inline constexpr std::size_t most_candidates = 16;
 

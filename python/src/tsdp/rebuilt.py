@@ -116,6 +116,10 @@ def _mixture(sizes: _Sizes, path: str, covariates: int) -> dict[str, Any] | None
     mixture.read["external"] = names
     networks = []
     for item in mixture.items("networks", 100) if "networks" in mixture.found else []:
+        if isinstance(item, dict) and "every" in item and "prediction_length" not in item:  # it follows
+            every = _Sizes(item, path, "mixture.networks.")
+            every.number("every", 1, _LARGEST_LENGTH)
+            item = item | {"prediction_length": -(-sizes.read["prediction_length"] // every.read["every"])}
         network = _sizes(item, path, "mixture.networks.")
         network.one_of("model", tuple(name for name, kind in NETWORKS.items() if not kind.reads_time_features and not kind.samples_paths))
         network.read["sampled_forecasts"] = False
