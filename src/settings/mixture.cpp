@@ -114,7 +114,7 @@ Mixture mixture_of(const Config& config) {
   if (out.has(Candidate::covariate_quantiles)) out.covariates = std::ssize(config.dataset.covariate_columns);
   out.skips_outliers = true;
   out.stride = std::max(horizon, season);
-  out.windows = std::clamp<std::int64_t>(most_read / out.stride, 1, 20);
+  out.windows = std::clamp<std::int64_t>(most_values_read / out.stride, 1, 20);
   return out;
 }
 
