@@ -290,8 +290,14 @@ TEST(AutoSettings, AMixtureThatCannotBeTrainedIsRefused) {
     given(c, {"seasonal_quantiles"});
   });
   expect_refused("no candidates that a series' own past gives", [&](Config& c) { given(c, {"start"}); });
+  const auto named = (project_root() / "starts" / "hourly_itransformer.safetensors").string();
   expect_refused("reads 168 values where the others read 130",
-                 [&](Config& c) { given(c, {"last_value_bands", "other_starts"}); });
+                 [&](Config& c) { given(c, {"last_value_bands", named}); });
+  // Those that nobody named are left out.
+  auto c = all_auto();
+  c.training.trainable = Trainable::mixture;
+  given(c, {"last_value_bands", "other_starts"});
+  EXPECT_TRUE(settle(c, lengths, "config.yaml").networks.empty());
 }
 
 // Where no window of any series can be judged by one before it, all losses are 0: training would spend epsilon on
