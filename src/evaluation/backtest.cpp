@@ -263,7 +263,8 @@ std::string ExternalWindows::taking_part(std::span<const data::WindowIndex> indi
     const auto count = std::count_if(indices.begin(), indices.end(), takes_part);
     out.push_back(cat(names_[i], " takes part in ", count, " of ", indices.size(), " forecasts"));
     if (forecasts_[i] == nullptr)
-      out.back() += privately_ ? ": no private forecast is mixed with those of other programs" : " (no forecasts by that name are given)";
+      out.back() += privately_ ? ": no private forecast is mixed with those of other programs"
+                               : " (no forecasts by that name are given)";
     else if (static_cast<std::size_t>(count) < indices.size() && !forecasts_[i]->is_model())
       out.back() +=
           cat(" (those where ", names_[i], ".jsonl has the coming window and, as far as the series goes back, the ",
