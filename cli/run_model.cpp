@@ -120,9 +120,9 @@ void add_scores_of_start(evaluation::BacktestResult& scores, const models::Forec
                          const data::PreparedData& data, std::span<const data::ForecastRange> ranges,
                          const nlohmann::ordered_json& ledger) {
   scores.start_origin = mechanism::start_origin_of(ledger, "privacy.json");
+  // With such a model the start is none from before the data; without it, training is not all of the difference.
   for (const auto& one : data.dataset.external)
-    if (!one->is_free()) {  // with it, the start is none from before the data; without it, training is not the
-                            // difference
+    if (!one->is_free()) {
       scores.remarks.push_back(
           cat("its start is not scored, since it is mixed with ", one->name, ", which was trained on data itself"));
       return;

@@ -74,7 +74,7 @@ struct ShippedStart {
 /// The weights of the networks that model.candidates of `config` names, in that order; their file names stand in
 /// `config` for other_starts, which are the shipped weights of all other models that fit, one a model, that read no
 /// time features and at most `most_context` steps; for a step that none are shipped for, those of longer steps, one of
-/// each model and step. Throws UsageError for weights of another step, season or covariates,
+/// each model and step. Throws UsageError for weights of a step that is no multiple, of another season or covariates,
 /// or of fewer steps to forecast, and as `check_candidates` does; PrivacyError for weights that rest on data, which no
 /// statement of the run would cover; DataError for a file that is missing or cannot be read.
 [[nodiscard]] std::vector<StartWeights> find_networks(
