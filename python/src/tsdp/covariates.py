@@ -27,7 +27,7 @@ class _Table:
 
 @dataclass
 class Covariates:
-    """The covariates `names` of all series (one table, under None), or of each series by its name. `columns` are those of the frame."""
+    """The covariates `names` of all series (one table, under None), or of each series by its name. `columns` are those of the frame that they come from."""
 
     names: list[str]
     tables: dict[str | None, _Table]
@@ -59,17 +59,17 @@ class Covariates:
         wanted = _wanted(frame, names, with_text=not shared)
         values = np.column_stack([_values(column, name, category) for name, column, category in wanted])
         _warn_of_others(wanted)
-        out = Covariates([name for name, _, _ in wanted], {}, frequency, frame)
+        read = {str(column.name) for _, column, _ in wanted}
+        times = index if shared else index.get_level_values(1) if index.nlevels == 2 else None
+        has_zone = None if times is None else getattr(times, "tz", None) is not None
+        out = Covariates([name for name, _, _ in wanted], {}, frequency, frame.loc[:, [str(name) in read for name in frame.columns]], has_zone)
         if shared:
             out.tables[None] = _in_time(index, values, np.arange(len(frame)), frequency)
-            out.has_zone = getattr(index, "tz", None) is not None
             return out
         if index.hasnans if index.nlevels == 1 else any(level.hasnans for level in index.levels) or any((codes < 0).any() for codes in index.codes):
             raise DataError("covariates: found a row without a name or time; expected both in each")
-        times = index.get_level_values(1) if index.nlevels == 2 else None
         if times is not None and not isinstance(times, (pd.DatetimeIndex, pd.PeriodIndex)):
             raise DataError(f"covariates: found times of type {times.dtype}; expected a DatetimeIndex beside the series' names")
-        out.has_zone = None if times is None else getattr(times, "tz", None) is not None
         of_series = np.asarray(index.get_level_values(0).map(str))
         for name, rows in pd.Series(np.arange(len(frame))).groupby(of_series, sort=False):
             places = rows.to_numpy()
@@ -228,8 +228,10 @@ def _numbers(column: pd.Series, name: str) -> np.ndarray:
     if any(isinstance(value, str) for value in column):
         numbers = column.map(_number, na_action="ignore").astype("float64")
         if len(others := column[numbers.isna() & ~column.isna()]) > 0:
-            beside = "; text is categories only in a frame with the series' names in its index" if len(others) == len(column) else ", or text alone"
-            raise DataError(f"covariates: column '{name}': found '{others.iloc[0]}'{'' if len(others) == len(column) else ' among numbers'}; expected numbers{beside}")
+            why = " among numbers; expected numbers, or text alone"
+            if len(others) == len(column):
+                why = "; expected numbers; text is categories only in a frame with the series' names in its index"
+            raise DataError(f"covariates: column '{name}': found '{others.iloc[0]}'{why}")
         column = numbers
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_complex_dtype(column):  # (booleans are numeric)
         raise DataError(f"covariates: column '{name}': found values of type {column.dtype}; expected numbers")

@@ -142,7 +142,7 @@ class Run:
         _require_names_of_a_file(series)
         if model.covariates and covariates is None:
             raise UsageError(f"covariates: not given; this model reads {', '.join(model.covariates)}: expected the argument covariates")
-        known = None if covariates is None else Covariates.of_frame(covariates.loc[:, [_is_read(name, model.covariates) for name in covariates.columns]], model.covariates, model.frequency)
+        known = None if covariates is None else Covariates.of_frame(covariates, model.covariates, model.frequency)
         with tempfile.TemporaryDirectory(prefix="tsdp_") as scratch:
             file, made, beside = (Path(scratch) / name for name in ("series.csv", "forecasts.csv", "covariates.csv"))
             _write_new(file, _rows(series, model.frequency, []), [])
@@ -278,19 +278,19 @@ def train(
 def _scratch_while_unfinished(output: Path) -> Iterator[str]:
     """A new temporary folder. It is kept where an error leaves a run that `tsdp-train --resume` can go on with, which reads its series from there."""
     scratch = tempfile.mkdtemp(prefix="tsdp_")
+    is_needed = False
     try:
         yield scratch
     except BaseException:
         if (output / "private" / "checkpoints").is_dir() and not (output / "model.pt").is_file():
             print(f"The run has not ended. Go on with: tsdp-train --resume {shlex.quote(str(output))}", file=sys.stderr)
-            if os.path.lexists(Path(scratch) / "series.csv"):
+            is_needed = os.path.lexists(Path(scratch) / "series.csv")
+            if is_needed:
                 print(f"It reads its series from {scratch}, which you may delete afterwards.", file=sys.stderr)
-            else:
-                shutil.rmtree(scratch)
-        else:
-            shutil.rmtree(scratch)
         raise
-    shutil.rmtree(scratch)
+    finally:
+        if not is_needed:
+            shutil.rmtree(scratch)
 
 
 def plan(
@@ -324,11 +324,6 @@ def plan(
         said = run_program("tsdp-train", [*arguments, f"--output={here / 'run'}", "--dry-run", "--json"])
     found: dict[str, Any] = json.loads(said.result)
     return found
-
-
-def _is_read(column: Any, covariates: Sequence[str]) -> bool:
-    """Whether a model that is told of these covariates reads the column, as it is or for its categories."""
-    return any(name == str(column) or name.startswith(f"{column}=") for name in covariates)
 
 
 def _refuse_settings_of_files(settings: Mapping[str, Any] | None) -> None:
