@@ -399,6 +399,18 @@ Json attack_json(const privacy::AttackBound& attack, Edition edition, const std:
                           but)}};
 }
 
+/// μ of Gaussian differential privacy. `but`: what is not counted.
+Json gaussian_json(const privacy::GaussianBound& gaussian, const std::string& but) {
+  return {{"mu", gaussian.mu},
+          {"delta", gaussian.remainder},
+          {"regret", gaussian.regret},
+          {"meaning", cat("Gaussian differential privacy with a remainder: no test that sees all releases of this run "
+                          "tells two neighbouring data sets apart better than the best test tells one draw of a normal "
+                          "law from one of the same law moved by mu standard deviations, but for delta; regret, from 0 "
+                          "to 1, is how much less mu says than the whole curve",
+                          but)}};
+}
+
 Json warnings(const Ledger& ledger, Edition edition) {
   Json out = Json::array();
   if (ledger.reproducible && edition != Edition::second)
@@ -458,6 +470,7 @@ Json document_as(const Ledger& ledger, Edition edition) {
   out["groups"] = groups_json(ledger, but);
   if (ledger.files) out["ranks"] = ranks_json(ledger, but);
   if (p.attack) out["attack"] = attack_json(*p.attack, edition, but);
+  if (p.attack && p.attack->gaussian) out["gaussian"] = gaussian_json(*p.attack->gaussian, but);
   out["warnings"] = warnings(ledger, edition);
   out["not_covered"] = not_covered(ledger);
   out["statement"] = statement_as(ledger, edition);

@@ -44,6 +44,7 @@ privacy::AppliedTheorem covering_theorem(const privacy::PrivacyUnit& unit, const
 struct PrivateMechanism::Answers {
   std::mutex mutex;
   std::map<std::tuple<std::uint64_t, double>, StepsCost> costs;
+  std::map<std::tuple<double, double, std::uint64_t>, std::uint64_t> uses;
   std::map<std::tuple<std::uint64_t, double>, privacy::Certificate> certificates;
   std::map<std::tuple<std::uint64_t, double, double>, privacy::Substitution> substitutions;
 
@@ -80,7 +81,17 @@ StepsCost PrivateMechanism::cost_after(std::uint64_t steps, double delta) const 
   return answers_->kept(answers_->costs, {steps, delta}, [&] {
     const auto fresh = curve();
     const auto epsilon = privacy::epsilon_after(theorem_, *fresh, delta, steps);
-    return StepsCost{epsilon, privacy::stated(privacy::attack_bound(*fresh, theorem_.uses_of_steps(steps)))};
+    const auto uses = theorem_.uses_of_steps(steps);
+    return StepsCost{epsilon, noise_.sampled ? privacy::stated(privacy::attack_bound(*fresh, uses))
+                                             : privacy::stated_attack(*fresh, uses, epsilon.upper, delta)};
+  });
+}
+
+std::uint64_t PrivateMechanism::most_uses(double epsilon, double delta, std::uint64_t limit) const {
+  return answers_->kept(answers_->uses, {epsilon, delta, limit}, [&] {
+    const auto fresh = curve();
+    // Asked first: what a calibrated noise multiplier was certified for must not be lost to the coarser search.
+    return fresh->certifies(epsilon, delta, limit) ? limit : fresh->max_uses(epsilon, delta, limit);
   });
 }
 

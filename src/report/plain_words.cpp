@@ -115,6 +115,15 @@ std::vector<std::string> promise_in_words(const Json& ledger, mechanism::StartOr
   if (std::isfinite(alarms) && std::isfinite(hits))
     attacker += cat(" One who raises a false alarm in only ", rounded(100.0 * alarms, 3),
                     " % of all cases finds a true one in at most ", rounded_up(100.0 * hits, 3), " %.");
+  const auto& gaussian = part(ledger, "gaussian");
+  const double mu = number_in(gaussian, "mu");
+  const double regret = number_in(gaussian, "regret");
+  if (std::isfinite(mu) && std::isfinite(regret))
+    attacker +=
+        cat(" At every share of false alarms: the two versions are at least as hard to tell apart as a single "
+            "draw of a normal law from one of the same law moved by μ = ",
+            rounded_up(mu, 4), " standard deviations, but for δ (Gaussian differential privacy, regret ",
+            rounded_up(regret, 2), ").");
   out.push_back(std::move(attacker));
   return out;
 }

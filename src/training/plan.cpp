@@ -20,28 +20,25 @@ Plan make_plan(const mechanism::TrainingMethod& method, const PrivacyBudget& bud
   if (budget.epsilon == 0.0) {
     // Nothing of the data reaches the model: delta is 0, too.
     plan.limited_by_epsilon = true;
-    plan.attack = privacy::stated(privacy::attack_bound(*method.privacy()->curve(), 0));
+    plan.attack = privacy::stated_attack(*method.privacy()->curve(), 0, 0.0, 0.0);
     return plan;
   }
   const auto uses_at_limit = mechanism::uses_of_epochs(theorem, max_epochs);
-  const auto curve = method.privacy()->curve();
-  // Asked first: what a calibrated noise multiplier was certified for must not be lost to the coarser search.
-  const auto uses = curve->certifies(budget.epsilon, budget.delta, uses_at_limit)
-                        ? uses_at_limit
-                        : curve->max_uses(budget.epsilon, budget.delta, uses_at_limit);
+  const auto uses = method.privacy()->most_uses(budget.epsilon, budget.delta, uses_at_limit);
   if (uses == 0)
     throw PrivacyError(cat("privacy.target_epsilon: found ", budget.epsilon, " at delta ", budget.delta, "; one ",
                            name(theorem.unit), " alone costs epsilon ",
-                           rounded_up(curve->epsilon(budget.delta, 1).upper, 6),
+                           rounded_up(method.privacy()->curve()->epsilon(budget.delta, 1).upper, 6),
                            "; raise privacy.noise_multiplier or the target, or choose fewer windows a step"));
   plan.limited_by_epsilon = uses < uses_at_limit;
   plan.steps = std::min(limit, theorem.steps_of_uses(uses));
   // The same certified quantity decides and is stated: an epsilon whose upper end rounds past the target would be odd,
   // and min() of two valid upper bounds is valid (delta at the target was certified). A plan may end inside a round,
   // which counts from above and not from below.
-  plan.epsilon = privacy::epsilon_after(theorem, *curve, budget.delta, plan.steps);
+  const auto cost = method.privacy()->cost_after(plan.steps, budget.delta);
+  plan.epsilon = cost.epsilon;
   plan.epsilon.upper = std::min(plan.epsilon.upper, budget.epsilon);
-  plan.attack = privacy::stated(privacy::attack_bound(*curve, uses));
+  plan.attack = cost.attack;
   return plan;
 }
 

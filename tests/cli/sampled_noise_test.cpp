@@ -44,6 +44,16 @@ TEST_F(SampledNoise, IsStatedTestedAndVerified) {
   EXPECT_NE(why.find("of at most a thousand tests"), std::string::npos) << why;
   EXPECT_LT(ledger["noise_multiplier"].get<double>(), 1.33);  // 1.361 is certified without
   EXPECT_EQ(run("tsdp-account", {"verify", "sampled"}).exit_code, 0);
+  // A test of one epsilon says nothing of a whole curve.
+  EXPECT_TRUE(ledger.contains("attack"));
+  EXPECT_FALSE(ledger.contains("gaussian"));
+  auto with_mu = ledger;
+  with_mu["gaussian"] = {{"mu", 100.0}, {"delta", 1.0}, {"regret", 1.0}, {"meaning", ""}};
+  write("mu.json", with_mu.dump());
+  const auto of_mu = run("tsdp-account", {"verify", "mu.json"});
+  EXPECT_EQ(of_mu.exit_code, 4);
+  EXPECT_NE(of_mu.err.find("gaussian: found with noise that passed a test by sampling"), std::string::npos)
+      << of_mu.err;
 
   // Another key is another test, of noise or of a target that does not pass it.
   const auto verified = [&](const std::string& what, const nlohmann::json& with) {

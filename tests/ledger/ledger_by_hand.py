@@ -649,6 +649,28 @@ class Derivation:
             self.require("attack.advantage", found["advantage"] <= 1.03 * advantage + error, f"found {found['advantage']}; {advantage} is certified")
             self.require("attack.true_positive_rate", found["true_positive_rate"] <= 1.03 * true_positive, f"found {found['true_positive_rate']}; {true_positive} is certified")
 
+    def check_gaussian(self):
+        """delta(eps) is at most that of N(mu, 1) against N(0, 1), plus delta, at places of our own; 4 % less mu is too little at one of them."""
+        found = self.ledger["gaussian"]
+        self.expect("gaussian.delta", found["delta"], self.ledger["delta"])
+        grid = np.linspace(0, self.ledger["epsilon"]["upper"], 67)
+        one = self.one_direction(self.uses) if self.option("privacy.composition") == "adaptive" else None
+
+        def beyond(mu, profile):
+            of_mu = gaussian(mu, 1.0).fine
+            return any(profile(e) > of_mu(e) + self.ledger["delta"] for e in grid)
+
+        if self.ledger["theorem"] != "series.matrix":  # a proven bound, of which the hand knows no lower end
+
+            def least(e):
+                estimate, error = (one or self.total).delta(e)
+                return estimate - error
+
+            self.require("gaussian.mu", not beyond(found["mu"], least), f"found {found['mu']}; a test passes it")
+        if not self.bounded:
+            self.require("gaussian.mu", beyond(0.96 * found["mu"], self.total.fine), f"found {found['mu']}; less is certified")
+        self.require("gaussian.regret", 0 <= found["regret"] <= 1, f"found {found['regret']}")
+
     def check_relation(self):
         kind, w, v = self.option("privacy.relation"), self.option("privacy.w"), self.option("privacy.v")
         found = self.ledger["relation"]
@@ -757,7 +779,7 @@ class Derivation:
         if not private:
             self.expect("epsilon without privacy", self.ledger.get("epsilon"), None)
             self.require("statement", "No privacy" in self.ledger["statement"], f"found {self.ledger['statement']!r}")
-            for name in ("theorem", "delta", "groups", "attack", "relation", "certificate", "substitution"):
+            for name in ("theorem", "delta", "groups", "attack", "gaussian", "relation", "certificate", "substitution"):
                 self.expect(f"{name} without privacy", self.ledger.get(name), None)
             return self.problems
         self.check_epsilon()
@@ -766,6 +788,7 @@ class Derivation:
             self.check_substitution()
             self.check_ranks()
             self.check_attack()
+            self.check_gaussian()
         self.check_relation()
         self.check_words()
         return self.problems

@@ -565,6 +565,11 @@ TEST_F(TrainerTest, TheLedgerNeverUnderstates) {
   EXPECT_LT(0.0, advantage);
   EXPECT_LE(advantage, std::tanh(0.5 * config.privacy.target_epsilon) + 1e-4);
   EXPECT_GT(finished["attack"]["true_positive_rate"].get<double>(), 1e-3);
+  // So does μ. N(μ, 1) against N(0, 1) has the advantage 2 Φ(μ/2) − 1.
+  const double mu = finished["gaussian"]["mu"];
+  EXPECT_LT(stopped["gaussian"]["mu"].get<double>(), mu);
+  EXPECT_EQ(finished["gaussian"]["delta"], config.privacy.delta);
+  EXPECT_GE(std::erf(mu / (2.0 * std::sqrt(2.0))) + config.privacy.delta, 0.98 * advantage);
 }
 
 TEST_F(TrainerTest, FilesOutsidePrivateHoldNeitherKeyNorData) {

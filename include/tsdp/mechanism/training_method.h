@@ -75,6 +75,8 @@ class PrivateMechanism {
 
   /// ε(delta) after `steps` steps, and what an attack can reach.
   [[nodiscard]] StepsCost cost_after(std::uint64_t steps, double delta) const;
+  /// The most uses, at most `limit`, that stay within (epsilon, delta); 0 if not even one is certified.
+  [[nodiscard]] std::uint64_t most_uses(double epsilon, double delta, std::uint64_t limit) const;
   /// What gives ε(delta) after `uses` uses.
   [[nodiscard]] privacy::Certificate certificate(double delta, std::uint64_t uses) const;
   /// The guarantee for a series replaced by another, where that for one added or removed is (epsilon, delta); of whole

@@ -250,6 +250,16 @@ std::int64_t SubsamplingScheme::expected_windows() const noexcept {
          variables();
 }
 
+double SubsamplingScheme::mean_windows() const noexcept {
+  const auto& p = parameters_;
+  const bool dealt =
+      p.record == Record::series && (p.top_level == TopLevel::deterministic || p.top_level == TopLevel::shuffled);
+  const double drawn =
+      dealt ? static_cast<double>(sequences()) / static_cast<double>(steps_per_epoch()) : expected_sequences();
+  // That a rate was raised to a multiple of 2⁻⁵³ is nothing to tell.
+  return std::round(drawn * static_cast<double>(p.subsequences_per_sequence) * 1e9) / 1e9;
+}
+
 std::optional<std::int64_t> SubsamplingScheme::most_windows() const noexcept {
   const auto& p = parameters_;
   if (p.bottom_level != BottomLevel::with_replacement || (draws_each_series() && !p.largest_batch)) return std::nullopt;

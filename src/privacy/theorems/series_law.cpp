@@ -115,7 +115,7 @@ double chance_of_cuts(const SeriesLaw& law, double rate, std::uint64_t uses) {
     case TopLevel::cyclic_poisson:
       return of((series + law.groups - 1) / law.groups, rate, count * static_cast<double>(law.groups));
     case TopLevel::balls_in_bins:
-      return of(series, up(1.0 / batches), law.redraw == Redraw::once ? batches : count * batches);
+      return of(series, std::min(1.0, up(1.0 / batches)), law.redraw == Redraw::once ? batches : count * batches);
     case TopLevel::deterministic:
     case TopLevel::shuffled:
     case TopLevel::without_replacement: break;
