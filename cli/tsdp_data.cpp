@@ -137,7 +137,10 @@ struct ConvertCommand {
       log::warning(cat(output_file,
                        ": the form lstnet has neither names nor times; series are its columns in order, from ",
                        data::moment_text(dataset.series.front().start), " in steps of ", dataset.frequency.text()));
-    if (json) {
+    if (std::filesystem::equivalent(output_file, "/dev/stdout", ignored)) {
+      // Nothing may follow the data.
+      log::info(cat(dataset.series.size(), " series, steps of ", dataset.frequency.text()));
+    } else if (json) {
       const Json out = {{"output", output_file},
                         {"format", data::name(format)},
                         {"series", dataset.series.size()},

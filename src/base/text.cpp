@@ -78,7 +78,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 std::string csv_field(std::string_view text) {
-  if (text == trimmed(text) && text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  if (text == trimmed(text) && text.find_first_of(",;\t\"\r\n") == std::string_view::npos) return std::string(text);
   std::string out(1, '"');
   for (const char c : text) out.append(c == '"' ? 2 : 1, c);
   out.push_back('"');

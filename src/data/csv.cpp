@@ -237,11 +237,25 @@ std::optional<Dataset> read_in_order(TextFile& file, const ReadOptions& options)
   Table table(file, options);
   Grid grid(file, options, table, 0);
   std::optional<Moment> before;
-  while (table.next()) {
+  // What looks like a gap is none where a later row fills it.
+  std::optional<DataError> refused;
+  const auto next = [&] {
+    try {
+      return table.next();
+    } catch (const DataError&) {
+      if (refused) throw DataError(*refused);
+      throw;
+    }
+  };
+  while (next()) {
     if (before && table.moment() < *before) return std::nullopt;
     before = table.moment();
-    grid.add(table.moment(), file.line(), table.values());
+    if (refused) continue;
+    try {
+      grid.add(table.moment(), file.line(), table.values());
+    } catch (const DataError& error) { refused = error; }
   }
+  if (refused) throw DataError(*refused);
   return grid.finish();
 }
 

@@ -27,17 +27,17 @@ Frequency frequency_of(const std::filesystem::path& file, ReadOptions& options, 
                        ") does not tell it; expected a calendar step such as 10min, 1h, 1D, 1B"));
 }
 
-std::optional<Moment> start_of(const std::filesystem::path& file, Format format, const std::string& stated,
+std::optional<Moment> start_of(const std::filesystem::path& file, const ReadOptions& options, const std::string& stated,
                                const std::string& name) {
   if (stated.empty()) {
-    if (format != Format::lstnet) return std::nullopt;
+    if (options.format != Format::lstnet) return std::nullopt;
     throw UsageError(cat(name, ": not given; ", file.string(),
                          " (lstnet) has no time stamps; expected the moment of its first row, such as 2015-01-01"));
   }
-  Moment start = 0;
-  if (!parse_moment(stated, start))
+  const auto stamp = parse_time_stamp(stated);
+  if (!stamp || (stamp->elsewhere && keeps_local_time(options.frequency)))
     throw UsageError(cat(name, ": found '", stated, "'; expected \"YYYY-MM-DD\" or \"YYYY-MM-DD hh:mm\""));
-  return start;
+  return stamp->at(options.frequency);
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ ReadOptions read_options_of(const std::filesystem::path& file, const StatedForm&
     only_csv(names.gaps, true, is_csv);
   }
   options.frequency = frequency_of(file, options, stated.frequency, names.frequency, usual);
-  options.start = start_of(file, options.format, stated.start, names.start);
+  options.start = start_of(file, options, stated.start, names.start);
   return options;
 }
 

@@ -166,12 +166,9 @@ Dataset read_jsonl(TextFile& file, const ReadOptions& options) {
       file.fail_line(file.line(), cat("found no \"target\" in ", in_quotes(text), "; expected ", what_a_line_is));
     if (!entry.start && !options.start)
       file.fail_line(file.line(), cat("found no \"start\" in ", in_quotes(text), "; expected ", what_a_line_is));
-    if (entry.start && zoned.value_or(entry.start->ahead.has_value()) != entry.start->ahead.has_value())
-      file.fail_line(file.line(),
-                     cat("found a start ",
-                         *zoned ? "without a zone, below starts with one" : "with a zone, below starts without one",
-                         "; expected a zone in every line or in none"));
-    if (entry.start) zoned = entry.start->ahead.has_value();
+    if (entry.start)
+      if (const auto why = why_no_start(*entry.start, zoned, options.frequency); !why.empty())
+        file.fail_line(file.line(), why);
     series.start = entry.start ? entry.start->at(options.frequency) : *options.start;
     if (!cut_missing_ends(series, options.frequency))
       file.fail_line(file.line(), cat("found no value in series ", in_quotes(series.id),

@@ -205,6 +205,7 @@ Dataset read_tsf(TextFile& file, const ReadOptions& options) {
   const auto start_place = find_attribute(header, Type::date, "start_timestamp");
   if (!start_place && !options.start)
     file.fail("found no attribute of type date; expected '@attribute start_timestamp date', or a stated start");
+  std::optional<bool> zoned;
   while (file.next(line)) {
     line = trimmed(line);
     if (line.empty() || line.front() == '#') continue;
@@ -228,10 +229,11 @@ Dataset read_tsf(TextFile& file, const ReadOptions& options) {
           file.fail(column, cat("found ", in_quotes(text), "; expected a whole number for the attribute ",
                                 in_quotes(attributes[i].name)));
       } else if (attributes[i].type == Type::date) {
-        Moment moment = 0;
-        if (!parse_moment(text, moment))
-          file.fail(column, cat("found ", in_quotes(text), "; expected a date such as 2006-01-31 13-00-00"));
-        if (start_place == i) series.start = moment;
+        const auto stamp = parse_time_stamp(text);
+        if (!stamp) file.fail(column, cat("found ", in_quotes(text), "; expected a date such as 2006-01-31 13-00-00"));
+        if (start_place != i) continue;
+        if (const auto why = why_no_start(*stamp, zoned, options.frequency); !why.empty()) file.fail(column, why);
+        series.start = stamp->at(options.frequency);
       }
     }
     // Monash files have starts such as 00-00-01; only steps of seconds have seconds.

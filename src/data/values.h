@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "text_file.h"
+#include "tsdp/base/text.h"
 #include "tsdp/data/dataset.h"
 #include "tsdp/data/readers.h"
 
@@ -25,6 +26,21 @@ inline constexpr double beyond_single = 0x1.ffffffp127;
 /// Reads one field, missing values included, as the double nearest to it. Gives nullptr, or what would have been
 /// accepted.
 [[nodiscard]] const char* parse_field(std::string_view field, double& value);
+
+/// What is wrong with the time stamp of a series' start, or nothing. `zoned`: whether those before it have a zone.
+[[nodiscard]] inline std::string why_no_start(const TimeStamp& stamp, std::optional<bool>& zoned,
+                                              const Frequency& frequency) {
+  const bool has_zone = stamp.ahead.has_value();
+  if (zoned.value_or(has_zone) != has_zone)
+    return cat("found a start ",
+               has_zone ? "with a zone, below starts without one" : "without a zone, below starts with one",
+               "; expected a zone in every line or in none");
+  zoned = has_zone;
+  if (stamp.elsewhere && keeps_local_time(frequency))
+    return cat("found a start in UTC though it is of another place, with steps of ", frequency.text(),
+               ", which are in local time; expected starts without a zone");
+  return {};
+}
 
 /// Appends `value`, also in double precision where `exact` asks for that.
 inline void append(Series& series, double value, bool exact) {

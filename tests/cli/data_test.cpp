@@ -143,6 +143,23 @@ TEST_F(Data, ConvertToLstnetSaysWhatIsLost) {
   EXPECT_EQ(json({"describe", "out.txt", "--frequency", "1B", "--start", "2015-01-05"})["last"], "2015-01-06 00:00:00");
 }
 
+// Names hold what separates columns elsewhere, and nothing follows data on stdout.
+TEST_F(Data, ConvertedTablesAreReadAgain) {
+  write("set.jsonl", "{\"item_id\": \"a;b;c\", \"start\": \"2024-01-01\", \"target\": [1, 2, 3, 5]}\n");
+  for (const std::string form : {"csv", "csv_long"}) {
+    const auto outcome = data({"convert", "set.jsonl", "/dev/stdout", "--to", form, "--frequency", "1D", "--quiet"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    write("again.csv", outcome.out);
+    const auto read = json({"describe", "again.csv", "--format", form});
+    EXPECT_EQ(read["series"], 1) << outcome.out;
+    EXPECT_EQ(read["last"], "2024-01-04 00:00:00") << outcome.out;
+    EXPECT_NE(outcome.out.find("\"a;b;c\""), std::string::npos) << outcome.out;
+    const auto as_json =
+        data({"convert", "set.jsonl", "/dev/stdout", "--to", form, "--frequency", "1D", "--quiet", "--json"});
+    EXPECT_EQ(as_json.out, outcome.out);
+  }
+}
+
 TEST_F(Data, ConvertDoesNotOverwriteWhatItReads) {
   const auto file = write("set.jsonl", "{\"item_id\": \"a\", \"start\": \"2015-01-01\", \"target\": [1, 2, 3]}\n");
   const auto before = content_of(file);

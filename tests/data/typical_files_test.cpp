@@ -51,6 +51,8 @@ std::vector<TypicalFile> typical_files() {
   hourly.frequency = "1h";
   StatedForm half_daily;
   half_daily.frequency = "12h";
+  StatedForm zoned_start = daily;
+  zoned_start.start = "2020-01-01 00:00+01:00";
   StatedForm daily_from_2020 = daily;
   daily_from_2020.start = "2020-01-01";
   return {
@@ -122,6 +124,40 @@ std::vector<TypicalFile> typical_files() {
       {"JSON Lines with a zone in some", "f.jsonl",
        "{\"start\": \"2020-01-01 00:00Z\", \"target\": [1]}\n{\"start\": \"2020-01-01 00:00\", \"target\": [1]}\n",
        hourly, ":2: found a start without a zone, below starts with one; expected a zone in every line or in none"},
+      {"JSON Lines of another place in UTC", "f.jsonl",
+       "{\"start\": \"2020-01-01T15:00Z[Asia/Tokyo]\", \"target\": [1]}\n", daily,
+       ":1: found a start in UTC though it is of another place, with steps of 1D, which are in local time; expected "
+       "starts without a zone"},
+      {"days of a zone in Monash's tsf",
+       "f.tsf",
+       "@relation x\n@attribute series_name string\n@attribute start_timestamp date\n@frequency daily\n@missing "
+       "true\n@equallength true\n@data\nA:2020-01-01 00-00-00+0100:1,2,3\n",
+       {},
+       "tsf 1D: A 2020-01-01 1 2 3"},
+      {"hours of a zone in Monash's tsf",
+       "f.tsf",
+       "@relation x\n@attribute series_name string\n@attribute start_timestamp date\n@frequency hourly\n@missing "
+       "true\n@equallength true\n@data\nA:2020-01-01 00-00-00+0100:1,2,3\n",
+       {},
+       "tsf 1h: A 2019-12-31 23:00:00 1 2 3"},
+      {"a zone in some starts of Monash's tsf",
+       "f.tsf",
+       "@relation x\n@attribute series_name string\n@attribute start_timestamp date\n@frequency daily\n@missing "
+       "true\n@equallength true\n@data\nA:2020-01-01 00-00-00+0100:1,2,3\nB:2020-01-01 00-00-00:1,2,3\n",
+       {},
+       ":9:2: found a start without a zone, below starts with one; expected a zone in every line or in none"},
+      {"days from a stated start with a zone", "f.txt", "1\n2\n", zoned_start, "lstnet 1D: 0 2020-01-01 1 2"},
+      {"a gap that a later row fills",
+       "f.csv",
+       "t,A\n2020-01-01,1\n2020-01-02,2\n2020-01-04,4\n2020-01-05,5\n2020-01-03,3\n",
+       {},
+       "csv 1D: A 2020-01-01 1 2 3 4 5"},
+      {"a gap that no later row fills",
+       "f.csv",
+       "t,A\n2020-01-01,1\n2020-01-02,2\n2020-01-05,5\n2020-01-03,3\n",
+       {},
+       ":4:1: found the time 2020-01-05 00:00:00; expected 2020-01-04 00:00:00, one step of 1D after 2020-01-03 "
+       "00:00:00 (--gaps: missing, takes steps without a row)"},
       {"days 24 hours apart across summer time", "f.csv",
        "t,A\n2020-03-28 00:00:00+01:00,1\n2020-03-29 00:00:00+01:00,2\n2020-03-30 01:00:00+02:00,3\n", daily,
        ":4:1: found the time 2020-03-30 01:00:00; expected 2020-03-30 00:00:00, one step of 1D after 2020-03-29 "
