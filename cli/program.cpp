@@ -132,6 +132,9 @@ void require_other_file(const std::string& option, const std::filesystem::path& 
   std::error_code ignored;
   if (std::filesystem::is_directory(output, ignored))
     throw UsageError(cat(option, ": found '", output.string(), "', a folder; expected a file to write"));
+  if (const auto folder = output.parent_path(); !folder.empty() && !std::filesystem::is_directory(folder, ignored))
+    throw UsageError(cat(option, ": found '", output.string(), "', but there is no folder ", folder.string(),
+                         "; expected a file in a folder that exists"));
   for (const auto& file : kept)
     if (std::filesystem::equivalent(output, file, ignored))
       throw UsageError(cat(option, ": found '", output.string(), "', a file that the run needs; expected another one"));
@@ -140,6 +143,20 @@ void require_other_file(const std::string& option, const std::filesystem::path& 
 void warn_of_shuffling(const std::string& what, const privacy::Interval& bracket) {
   log::warning(cat("shuffled batches: Poisson numbers do not apply: ", what, " is between ",
                    rounded_down(bracket.lower, 5), " and ", rounded_up(bracket.upper, 5)));
+}
+
+std::string in_columns(std::vector<std::vector<std::string>> lines) {
+  std::vector<std::size_t> widths;
+  for (const auto& line : lines) {
+    widths.resize(std::max(widths.size(), line.size()), 0);
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  }
+  std::string text;
+  for (auto& line : lines) {
+    for (std::size_t i = 0; i + 1 < line.size(); ++i) line[i].resize(widths[i] + 2, ' ');
+    text += cat("  ", join(line, ""), "\n");
+  }
+  return text;
 }
 
 void print(const std::string& text) { std::cout << visible(text, true); }
@@ -170,6 +187,15 @@ int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std:
   open_standard_streams();
   keep_freed_memory();
   try {
+    // An empty value, as of a variable of the shell that is not set, would count as none.
+    for (int i = 1; i < argc; ++i) {
+      const std::string given = argv[i];
+      const bool is_option = given.starts_with("--");
+      if (given.empty() || (is_option && given.find('=') == given.size() - 1))
+        throw UsageError(
+            cat(is_option ? given.substr(0, given.size() - 1) : std::string(i > 1 ? argv[i - 1] : "argument"),
+                ": given without a value; expected one"));
+    }
     app.parse(argc, argv);
     log::set_level(options.quiet ? log::Level::quiet : options.verbose ? log::Level::verbose : log::Level::normal);
     return written(body());

@@ -30,10 +30,13 @@ void add_common_options(CLI::App& app, CommonOptions& options, bool with_json = 
 /// Warns that the usual numbers for shuffled batches are those of another sampler: `what` lies in `bracket`.
 void warn_of_shuffling(const std::string& what, const privacy::Interval& bracket);
 
-/// Throws UsageError, naming `option`, if `output` is one of the files `kept`, which something still needs, or is a
-/// folder.
+/// Throws UsageError, naming `option`, if `output` is one of the files `kept`, which something still needs, is a
+/// folder, or lies in none.
 void require_other_file(const std::string& option, const std::filesystem::path& output,
                         const std::vector<std::filesystem::path>& kept);
+
+/// Lines of cells as text, each after two spaces and its columns in line. A line may end before the longest one.
+[[nodiscard]] std::string in_columns(std::vector<std::vector<std::string>> lines);
 
 /// Writes text for people to stdout, as `visible` (base/text.h) shows it: names may hold anything.
 void print(const std::string& text);

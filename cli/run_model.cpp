@@ -136,6 +136,19 @@ void add_scores_of_start(evaluation::BacktestResult& scores, const models::Forec
   scores.start = evaluation::backtest(module, data.dataset, ranges, config.dataset.season_length, at::kCPU).model;
 }
 
+std::vector<std::filesystem::path> files_read_by(const Config& config, const std::filesystem::path& config_file) {
+  std::vector<std::string> named = {config.dataset.path};
+  for (const auto* file : {&config.dataset.covariates, &config.dataset.owner_file, &config.privacy.noise_coefficients})
+    if (*file) named.push_back(**file);
+  for (const auto& candidate : config.model.candidates)
+    if (external_name(candidate)) named.push_back(candidate);
+  std::vector<std::filesystem::path> out;
+  for (const auto& name : named)
+    for (const auto& file : {std::filesystem::path(name), config_file.parent_path() / name})
+      if (!name.empty() && is_there(file)) out.push_back(file);
+  return out;
+}
+
 void put_beside(nlohmann::ordered_json& out, const evaluation::BacktestResult& scores) {
   out["baselines"] = evaluation::scored_beside(scores);
   out["best_free"] = nullptr;
@@ -145,7 +158,9 @@ void put_beside(nlohmann::ordered_json& out, const evaluation::BacktestResult& s
 
 std::string what_data_added(const evaluation::BacktestResult& scores) {
   const double score = scores.model.mean_weighted_quantile_loss();
-  if (!std::isfinite(score)) return "no CRPS, which is a share of the true values: all of them are 0";
+  if (!std::isfinite(score))
+    return cat("no CRPS, which is a share of the true values: ",
+               scores.model.observed() ? "all of them are 0" : "none of them was observed");
   auto text = cat("CRPS ", rounded(score, 4));
   std::vector<std::string> did;
   if (scores.start) {

@@ -44,6 +44,11 @@ void require_variables(const exporting::ModelMetadata& metadata, const std::stri
 void put_training_privacy(nlohmann::ordered_json& out, const exporting::ModelMetadata& metadata,
                           const std::vector<std::string>& beside);
 
+/// The files that `config`, which was read from `config_file`, names and that are there: data and what belongs to
+/// them.
+[[nodiscard]] std::vector<std::filesystem::path> files_read_by(const Config& config,
+                                                               const std::filesystem::path& config_file);
+
 /// The model of a checkpoint of a run, with the run's ledger.
 struct RunModel {
   std::unique_ptr<models::Forecaster> model;

@@ -14,9 +14,11 @@
 #include "run_model.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
+#include "tsdp/base/json.h"
 #include "tsdp/base/text.h"
 #include "tsdp/evaluation/backtest.h"
 #include "tsdp/ledger/exported_model.h"
+#include "tsdp/ledger/ledger.h"
 #include "tsdp/settings/configured.h"
 
 namespace tsdp::cli {
@@ -133,6 +135,7 @@ void check_together(const Options& o) {
       throw UsageError(cat("--card: no ", folder.model().string(), "; expected a run that is finished, or --model"));
     auto kept = folder.needed();
     kept.insert(kept.end(), {folder.model(), folder.card(), o.model, o.config_name});
+    for (const auto& baseline : o.baselines) kept.emplace_back(baseline.substr(baseline.find('=') + 1));
     require_other_file("--card", o.card, kept);
   }
   if (o.per_series && !o.common.json) throw UsageError("--per-series: given without --json; expected with it alone");
@@ -151,8 +154,37 @@ exporting::LoadedModel model_of(const Options& o, const at::Device& device) {
   const auto folder = o.folder();
   if (o.model.empty() && !is_there(folder.model()))
     return model_of_run(folder, read_config(folder.config()), ExportedWeights::last, Unfinished::allow).module();
-  return exporting::load_model(o.model_file(), device,
-                               o.trust ? exporting::ArchiveCode::run : exporting::ArchiveCode::never);
+  auto out = exporting::load_model(o.model_file(), device,
+                                   o.trust ? exporting::ArchiveCode::run : exporting::ArchiveCode::never);
+  // What stands beside its scores is read from the other files of the folder.
+  if (o.model.empty() && is_there(folder.ledger())) {
+    const auto run_of = [](const nlohmann::ordered_json& ledger, const std::filesystem::path& file) {
+      return mechanism::read_ledger(ledger, file.string()).run.id;
+    };
+    const auto of = run_of(out.metadata.privacy, o.model_file());
+    const auto run = run_of(parse_json(read_file(folder.ledger()), folder.ledger().string()), folder.ledger());
+    if (of != run)
+      throw DataError(cat(o.model_file().string(), ": belongs to run ", of, "; the run in this folder is ", run,
+                          ": put its own file back, or score the file itself by --model"));
+  }
+  return out;
+}
+
+/// What to know of windows that the model may have been trained on; empty if there are none.
+std::string of_trained_windows(const nlohmann::ordered_json& ledger, std::span<const data::ForecastRange> ranges) {
+  const nlohmann::ordered_json::json_pointer shortest("/mechanism/shortest_sequence");
+  const nlohmann::ordered_json::json_pointer longest("/mechanism/longest_sequence");
+  if (!ledger.is_object() || ledger.contains("synthetic_data") || ledger.value("steps_taken", std::uint64_t{0}) == 0 ||
+      !ledger.contains(shortest) || !ledger.contains(longest))
+    return {};
+  const auto trained = ledger[shortest].get<std::int64_t>();
+  const auto windows =
+      std::count_if(ranges.begin(), ranges.end(), [&](const auto& range) { return range.forecast_start < trained; });
+  if (windows == 0) return {};
+  const bool at_least = ledger[longest] != ledger[shortest];
+  return cat(at_least ? "at least " : "", windows, " of the ", ranges.size(), " windows begin within the first ",
+             trained, " values of their series, and on ", at_least ? "at least " : "",
+             "as many the model was trained: of the same data, these are not unseen");
 }
 
 /// Throws UsageError unless the configuration asks for forecasts of the model's length. Returns its covariates in the
@@ -261,6 +293,7 @@ int evaluate(const Options& o) {
       data::Frequency::parse(trained_on) != data::Frequency::parse(config.dataset.frequency))
     throw UsageError(cat(config_file.string(), ": dataset.frequency: found ", config.dataset.frequency,
                          "; the model was trained on series of ", trained_on));
+  if (!o.card.empty()) require_other_file("--card", o.card, files_read_by(config, config_file));
   const auto& ranges = o.split == "test" ? data.split.test : data.split.validation;
   if (ranges.empty())
     throw UsageError(cat(config_file.string(), ": no ", o.split, " windows; expected a longer dataset.", o.split,
@@ -279,6 +312,8 @@ int evaluate(const Options& o) {
     add_scores_of_start(scores.result, *start_of_run(folder, written, metadata.privacy), written, data, ranges,
                         metadata.privacy);
   }
+  if (auto remark = of_trained_windows(metadata.privacy, ranges); !remark.empty())
+    scores.result.remarks.push_back(std::move(remark));
   if (privacy)
     scores.inference_privacy = evaluation::inference_privacy(
         *privacy, uses_of_a_change(*privacy, config, metadata.model.value("past_length", std::int64_t{1}),

@@ -35,7 +35,9 @@ int main(int argc, char** argv) {
     if (!tsdp::is_there(folder.config()))
       throw tsdp::UsageError(cat("--run: no ", folder.config().string(), "; expected the folder of an earlier run"));
     const auto config = tsdp::read_config(folder.config());
-    tsdp::cli::require_other_file("--output", output, folder.needed());
+    auto kept = folder.needed();
+    for (auto& file : tsdp::cli::files_read_by(config, folder.config())) kept.push_back(std::move(file));
+    tsdp::cli::require_other_file("--output", output, kept);
     const auto model = tsdp::cli::model_of_run(
         folder, config,
         which.empty() ? config.training.checkpoint : tsdp::named<tsdp::ExportedWeights>(which, "--checkpoint"),

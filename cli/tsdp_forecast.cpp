@@ -140,10 +140,7 @@ bool same_file(const fs::path& a, const fs::path& b) {
 void check_output(const char* option, const std::string& output, const std::vector<std::string>& inputs) {
   if (!ends_in(output, ".csv") && !ends_in(output, ".jsonl"))
     throw UsageError(cat(option, ": found '", output, "'; expected a name in .csv or .jsonl (JSON Lines)"));
-  const auto folder = fs::path(output).has_parent_path() ? fs::path(output).parent_path() : fs::path(".");
-  if (!fs::is_directory(folder))
-    throw UsageError(cat(option, ": found '", output, "', but there is no folder ", folder.string(),
-                         "; expected a file in a folder that exists"));
+  require_other_file(option, output, {});
   for (const auto& input : inputs)
     if (same_file(output, input))
       throw UsageError(cat(option, ": found '", output, "', which is read, too; expected another file"));

@@ -104,6 +104,7 @@ std::vector<SeriesForecast> forecast_series(torch::jit::Module& model, const dat
       if (asked > 0)
         one.samples = values_of(result.samples.const_data_ptr<double>() + i * asked * horizon, asked * horizon);
       one.seasonal_naive = seasonal_naive(pasts.naive_past(i), request.season_length, prediction_length);
+      for (auto& value : one.seasonal_naive) value = std::clamp(value, shape.lower_bound, shape.upper_bound);
     }
   }
   return out;

@@ -58,7 +58,8 @@ std::int64_t align_ends(data::Dataset& dataset);
                                                   std::span<const double> levels,
                                                   const nlohmann::ordered_json& inference_privacy);
 
-/// The seasonal-naive forecasts of `forecasts` as forecasts in their own right: mean and every quantile.
+/// The seasonal-naive forecasts of `forecasts` as forecasts in their own right: mean and every quantile, cut at the
+/// model's bounds as the model's own are.
 [[nodiscard]] std::vector<SeriesForecast> seasonal_naive_of(std::span<const SeriesForecast> forecasts,
                                                             std::size_t levels);
 

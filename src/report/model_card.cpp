@@ -82,6 +82,24 @@ std::string what_it_is(const Json& model, mechanism::StartOrigin origin) {
   return out;
 }
 
+/// SubsamplingScheme::mean_windows from a ledger's `mechanism`.
+double windows_of_a_step(const Json& data) {
+  const auto number = [&](const char* key) { return number_in(data, key); };  // NaN if it is missing or null
+  const double sequences = number("num_sequences");
+  const double each = data.contains("subsequences_per_sequence") ? number("subsequences_per_sequence") : 1.0;
+  const double batches = number("batches");
+  const double size = number("batch_size");
+  const auto top = text_in(data, "top_level");
+  if (top == "poisson" || top == "cyclic_poisson") {
+    if (const double rate = number("rate"); std::isfinite(rate)) return each * sequences * rate;
+    return std::isfinite(batches) ? each * sequences / batches : size;
+  }
+  if (text_in(data, "record") == "series" && top != "wor") return each * sequences / number("steps_per_epoch");
+  // What a step is divided by may be more than there is.
+  return each *
+         (std::isfinite(batches) ? std::ceil(sequences / batches) : std::min(sequences, std::floor(size / each)));
+}
+
 std::string training_data(const Json& ledger, const Json& model, mechanism::StartOrigin origin) {
   const auto& data = part(ledger, "mechanism");
   const auto shortest = count_in(data, "shortest_sequence");
@@ -92,18 +110,16 @@ std::string training_data(const Json& ledger, const Json& model, mechanism::Star
                  owned                        ? cat("of ", count_in(data, "num_sequences"), " owners, each ")
                  : data.contains("variables") ? cat("of ", count_in(data, "variables"), " variables, each ")
                                               : std::string(),
-                 "of ", shortest == longest ? cat(shortest) : cat(shortest, " to ", longest), " values in steps of ",
+                 "of ", shortest == longest ? cat(shortest) : cat(shortest, " to ", longest), " steps of ",
                  text_in(model, "frequency"),
                  synthetic ? "."
                  : owned   ? "; their number and lengths, and which have the same owner, are public."
                            : "; their number and lengths are public.");
   const auto steps = count_in(ledger, "steps_taken");
-  // What a step is divided by may be more than there is.
-  const auto most = count_in(data, "num_sequences") *
-                    (data.contains("subsequences_per_sequence") ? count_in(data, "subsequences_per_sequence") : 1);
+  const auto windows = rounded(windows_of_a_step(data), 4);
   out += steps == 0 ? " No step of training was taken on them."
-                    : cat(" Training took ", steps, steps == 1 ? " step of " : " steps of ",
-                          std::min(count_in(data, "batch_size"), most), " windows on average.");
+                    : cat(" Training took ", steps, steps == 1 ? " step of " : " steps of ", windows,
+                          windows == "1" ? " window on average." : " windows on average.");
   switch (origin) {
     case mechanism::StartOrigin::fresh: out += " It began with random weights.\n"; break;
     case mechanism::StartOrigin::synthetic:

@@ -141,7 +141,8 @@ std::string forecasts(const ReportContent& c) {
   if (c.forecasts.empty())
     return cat(out,
                c.scores.empty() ? cat("<p>There are no ", e(c.windows), " windows to forecast here.</p>")
-                                : cat("<p>None is shown: no ", e(c.windows), " window has a score to choose by.</p>"),
+                                : cat("<p>None is shown: no ", e(c.windows),
+                                      " window of the series read here has a score to choose by.</p>"),
                "\n</section>\n");
   out += cat("<p>", e(c.how_chosen), "</p>\n", forecast_legend(),
              "<p class=\"faint\">Of every ten true values about nine should lie in the wide band and five in the "

@@ -207,43 +207,47 @@ void add_attack(ReportContent& content, const ReportSources& s) {
 
 std::string now_text() { return data::moment_text(static_cast<data::Moment>(std::time(nullptr))) + " UTC"; }
 
+/// How the run made its batches, by its own ledger.
+privacy::SubsamplingScheme scheme_of_run(const ReportSources& s) {
+  return mechanism::read_ledger(s.metadata.privacy, s.folder.ledger().string()).method.scheme();
+}
+
+/// Facts of the run, by its own configuration and ledger, whatever it is scored with and on.
 std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s) {
-  const auto& c = s.config;
+  const auto c = read_config(s.folder.config());
   const auto& ledger = s.metadata.privacy;
-  const auto scheme = mechanism::scheme_of(c, s.data.training_lengths());
-  const bool owners = scheme.parameters().lengths.has_owners();
+  const auto scheme = scheme_of_run(s);
+  const auto& lengths = scheme.parameters().lengths;
+  const bool owners = lengths.has_owners();
   const bool is_private = ledger.value("private", false);
   std::vector<std::pair<std::string, std::string>> out;
   const auto add = [&](const char* what, const std::string& value) { out.emplace_back(what, value); };
-  const auto& lengths = scheme.parameters().lengths;
-  const auto own_series = std::ssize(s.data.dataset.series);
-  add("Data", cat(s.data.dataset.name, ": ",
-                  s.data.shards ? cat(scheme.sequences(), " series") : data::counted_series(s.data.dataset),
-                  owners ? cat(" of ", scheme.sequences(), " owners") : std::string(),
-                  scheme.variables() > 1 ? ", a value of each every " : ", one value each ", c.dataset.frequency,
-                  "; trained on ",
-                  lengths.shortest() == lengths.longest() ? cat(lengths.longest())
-                                                          : cat(lengths.shortest(), " to ", lengths.longest()),
-                  " values of each",
-                  s.data.shards && scheme.sequences() != own_series ? cat("; ", own_series, " of them are rank 0's own")
-                                                                    : std::string()));
+  add("Trained on", cat(owners ? cat(lengths.count(), " series of ", scheme.sequences(), " owners")
+                               : cat(scheme.sequences(), " series"),
+                        scheme.variables() > 1 ? cat(" of ", scheme.variables(), " variables, a value of each every ")
+                                               : std::string(", one value each "),
+                        c.dataset.frequency, "; ",
+                        lengths.shortest() == lengths.longest() ? cat(lengths.longest())
+                                                                : cat(lengths.shortest(), " to ", lengths.longest()),
+                        " steps of each"));
   std::int64_t own = 0;
   for (const auto& scores : s.scores.by_series) own += scores.windows();
   add("Windows scored",
-      cat(s.scores.model.windows(), " (", s.windows, "), ", c.dataset.prediction_length, " steps each",
-          s.data.shards ? cat("; of ", s.scores.series, " of ", scheme.sequences(),
-                              " series, of which rank 0's own, with ", own, " windows, are shown one by one")
+      cat(s.scores.model.windows(), " (", s.windows, ") of ", s.data.dataset.name, ", ", c.dataset.prediction_length,
+          " steps each",
+          s.data.shards ? cat("; of ", s.scores.series, " of ", scheme.sequences(), " series, of which rank 0's own ",
+                              std::ssize(s.data.dataset.series), ", with ", own, " windows, are shown one by one")
                         : std::string()));
   add("Model", cat(c.model.name, ", ", s.metadata.model.value("parameters", std::int64_t{0}), " parameters; reads ",
                    s.metadata.model.value("past_length", std::int64_t{0}), " past values"));
-  add("Batches",
-      cat(scheme.expected_windows() / scheme.variables(), " windows", scheme.variables() > 1 ? " of all variables" : "",
-          " expected a step; ", owners ? "owners" : "series", " chosen ", drawn(c.sampling),
-          c.sampling.largest_batch ? cat(", at most ", *c.sampling.largest_batch, " a step") : std::string(), ", ",
-          c.sampling.subsequences_per_sequence, " window", c.sampling.subsequences_per_sequence == 1 ? "" : "s",
-          " of each, drawn ",
-          c.sampling.bottom_level == privacy::BottomLevel::with_replacement ? "with replacement"
-                                                                            : "by Poisson sampling"));
+  add("Batches", cat(rounded(scheme.mean_windows(), 4), scheme.mean_windows() == 1.0 ? " window" : " windows",
+                     scheme.variables() > 1 ? " of all variables" : "", " expected a step; ",
+                     owners ? "owners" : "series", " chosen ", drawn(c.sampling),
+                     c.sampling.largest_batch ? cat(", at most ", *c.sampling.largest_batch, " a step") : std::string(),
+                     ", ", c.sampling.subsequences_per_sequence, " window",
+                     c.sampling.subsequences_per_sequence == 1 ? "" : "s", " of each, drawn ",
+                     c.sampling.bottom_level == privacy::BottomLevel::with_replacement ? "with replacement"
+                                                                                       : "by Poisson sampling"));
   const auto taken = ledger.value("steps_taken", std::uint64_t{0});
   const auto per_epoch = static_cast<double>(scheme.steps_per_epoch());
   add("Steps", cat(taken, " of ", ledger.value("steps_planned", std::uint64_t{0}), " planned, ",
@@ -305,7 +309,7 @@ ReportContent report_content(const ReportSources& s) {
   content.made = now_text();
   content.step = s.data.dataset.frequency.text();
   content.windows = s.windows;
-  content.steps_per_epoch = mechanism::scheme_of(s.config, s.data.training_lengths()).steps_per_epoch();
+  content.steps_per_epoch = scheme_of_run(s).steps_per_epoch();
   content.ledger = s.metadata.privacy;
   content.start_origin = mechanism::start_origin_of(content.ledger, s.folder.ledger().string());
   content.forecasts = forecasts_of(s, s.series.empty() ? choose_by_score(s, ranges) : choose_named(s, ranges));

@@ -11,6 +11,17 @@
 
 namespace tsdp::training {
 
+std::vector<std::filesystem::path> RunFolder::needed() const {
+  std::vector<std::filesystem::path> out = {config(),  ledger(),         last(),    best(),
+                                            charged(), charged_config(), metrics(), report()};
+  // Weights and coefficients that the configuration reads.
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(root, ignored))
+    if (entry.path().extension() == ".safetensors" || entry.path().filename() == "coefficients.json")
+      out.push_back(entry.path());
+  return out;
+}
+
 void RunFolder::create() const {
   std::vector<std::filesystem::path> made;  // a folder is durable when its parent is
   for (auto path = std::filesystem::absolute(priv()); !is_there(path) && path.has_relative_path();

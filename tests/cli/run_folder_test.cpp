@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "run_fixture.h"
 
@@ -44,6 +47,110 @@ TEST_F(RunFolders, ExportsOverwriteNothingThatTheRunNeeds) {
                    {file, "expected another one"});
     EXPECT_EQ(content_of(path(file)), before) << file;
   }
+}
+
+// Nor do cards: files that the configuration reads are the run's, too.
+TEST_F(RunFolders, CardsOverwriteNothingThatIsRead) {
+  make_run("first");
+  make_run("run", {"--set", "model.start=first/model.pt"});
+  const auto start = [&] {
+    for (const auto& entry : std::filesystem::directory_iterator(path("run")))
+      if (entry.path().extension() == ".safetensors") return "run/" + entry.path().filename().string();
+    return std::string("none");
+  }();
+  write("flat.jsonl", "{}\n");
+  for (const auto& file : {start, std::string("series.txt"), std::string("run/model.pt"), std::string("flat.jsonl")}) {
+    const auto before = content_of(path(file));
+    ASSERT_FALSE(before.empty()) << file;
+    expect_failure(run(evaluate, {"--run", "run", "--card", file, "--baseline", "flat=flat.jsonl", "--quiet"}),
+                   evaluate, 2, {file, "expected another one"});
+    EXPECT_EQ(content_of(path(file)), before) << file;
+    if (file == "run/model.pt" || file == "flat.jsonl") continue;
+    expect_failure(run("tsdp-export", {"--run", "run", "--output", file}), "tsdp-export", 2,
+                   {file, "expected another one"});
+    EXPECT_EQ(content_of(path(file)), before) << file;
+  }
+  expect_failure(run(evaluate, {"--run", "run", "--card", "none/card.md"}), evaluate, 2, {"--card", "no folder none"});
+  expect_failure(run("tsdp-export", {"--run", "run", "--output", "none/m.pt"}), "tsdp-export", 2,
+                 {"--output", "no folder none"});
+}
+
+// What stands beside the scores is of the folder's run, so the model has to be, too.
+TEST_F(RunFolders, AnotherRunsModelIsNotScored) {
+  make_run("run");
+  make_run("other", {"--set", "privacy.noise_multiplier=9"});
+  std::filesystem::copy_file(path("other/model.pt"), path("run/model.pt"),
+                             std::filesystem::copy_options::overwrite_existing);
+  expect_failure(run(evaluate, {"--run", "run", "--report", "--quiet", "--threads", "1"}), evaluate, 3,
+                 {"run/model.pt: belongs to run ", "put its own file back"});
+}
+
+// A report states how its run was trained, whatever the run is scored with.
+TEST_F(RunFolders, TheReportStatesTheFactsOfItsRun) {
+  make_run("run");
+  const auto facts = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"--run", "run", "--report", "--quiet", "--threads", "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto outcome = run(evaluate, arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const auto page = content_of(path("run/private/report.html"));
+    const auto at = page.find("Trained on");
+    EXPECT_NE(at, std::string::npos);
+    std::map<std::string, std::string> out;
+    for (const std::string name : {"Trained on", "Batches", "Steps", "Optimizer", "Clip norm"}) {
+      const auto begin = page.find(name, at);
+      EXPECT_NE(begin, std::string::npos) << name;
+      out[name] = page.substr(begin, page.find("</tr>", begin) - begin);
+    }
+    return out;
+  };
+  const auto own = facts({});
+  EXPECT_NE(own.at("Trained on").find("2 series, one value each 1h; 184 steps of each"), std::string::npos)
+      << own.at("Trained on");
+  EXPECT_NE(own.at("Batches").find("2 windows expected a step"), std::string::npos) << own.at("Batches");
+  write("one.txt", "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n16\n17\n18\n19\n20\n21\n22\n23\n24\n25\n26\n");
+  EXPECT_EQ(facts({"--set", "optimizer.learning_rate=1", "--set", "sampling.batch_size=1", "--set",
+                   "sampling.top_level=deterministic", "--set", "dataset.validation_length=4", "--set",
+                   "dataset.path=one.txt"}),
+            own);
+}
+
+TEST_F(RunFolders, WindowsThatWereTrainedOnAreToldOf) {
+  make_run("run");
+  const auto remarks = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"--run", "run", "--json", "--quiet", "--threads", "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return answer(evaluate, arguments)["remarks"].dump();
+  };
+  EXPECT_EQ(remarks({}).find("was trained"), std::string::npos) << remarks({});
+  EXPECT_EQ(remarks({"--split", "validation"}).find("was trained"), std::string::npos);
+  EXPECT_NE(remarks({"--set", "dataset.test_windows=5"})
+                .find("2 of the 10 windows begin within the first 184 values of their series, and on as many the model "
+                      "was trained"),
+            std::string::npos)
+      << remarks({"--set", "dataset.test_windows=5"});
+}
+
+// Nothing observed is no zero, in scores or in the loss that training watches.
+TEST_F(RunFolders, PartsOfWhichNothingIsKnownHaveNoScore) {
+  const auto without = [&](int begin, int end) {
+    std::string out;
+    for (int i = 0; i < 200; ++i)
+      out +=
+          i >= begin && i < end ? "nan,nan\n" : std::to_string(1 + i % 24) + "," + std::to_string(100 + i % 7) + "\n";
+    return out;
+  };
+  write("series.txt", without(158, 172));
+  const auto test =
+      run(train, {"--config", "config.yaml", "--output", "test", "--threads", "1", "--set", "dataset.split=lstnet"});
+  EXPECT_EQ(test.exit_code, 0) << test.err;
+  EXPECT_NE(test.err.find("no CRPS, which is a share of the true values: none of them was observed"), std::string::npos)
+      << test.err;
+  EXPECT_EQ(test.err.find("all of them are 0"), std::string::npos) << test.err;
+  write("series.txt", without(184, 192));
+  make_run("validation");
+  const auto metrics = content_of(path("validation/private/metrics.jsonl"));
+  EXPECT_EQ(metrics.find("\"validation_loss\":0.0"), std::string::npos) << metrics;
 }
 
 TEST_F(RunFolders, ANewRunOverwritesNothing) {

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
 #include "report/model_card.h"
+#include "tsdp/base/text.h"
+#include "tsdp/ledger/ledger.h"
 
 namespace tsdp::exporting {
 namespace {
@@ -45,7 +48,7 @@ TEST(ModelCard, SaysWhatTheModelIsAndWhatItPromises) {
         "at most **56.17 of 100**",
         "- few series\n",
         "- everything under private/\n",
-        "20 series of 100 to 300 values in steps of 1h",
+        "20 series of 100 to 300 steps of 1h",
         "400 steps of 7 windows",
         "began with random weights",
         "None stand here",
@@ -64,6 +67,47 @@ TEST(ModelCard, SaysWhatTheModelIsAndWhatItPromises) {
   // Noise of this run's own protects nobody from the weights that it began with.
   other.privacy["start"] = {{"origin", "trained_without_privacy"}};
   EXPECT_FALSE(holds(model_card(other), "differential-privacy]"));
+}
+
+// What a reader is told of a run's batches is the same everywhere, for every way of making them.
+TEST(ModelCard, CountsWindowsAsTheSchemeDoes) {
+  using privacy::SubsamplingScheme;
+  using privacy::TopLevel;
+  struct Case {
+    privacy::Record record;
+    TopLevel top;
+    std::optional<std::int64_t> batches;
+    std::optional<double> rate;
+    double windows;
+  };
+  constexpr auto series = privacy::Record::series;
+  constexpr auto window = privacy::Record::window;
+  for (const auto& c :
+       {Case{series, TopLevel::balls_in_bins, 7, {}, 2.0 * 8.0 / 7.0},
+        Case{series, TopLevel::poisson, {}, 0.13, 2.0 * 1.04}, Case{series, TopLevel::poisson, 3, {}, 2.0 * 8.0 / 3.0},
+        Case{series, TopLevel::cyclic_poisson, 4, {}, 4.0},
+        Case{series, TopLevel::deterministic, 3, {}, 2.0 * 8.0 / 3.0},
+        Case{series, TopLevel::without_replacement, {}, {}, 6.0},
+        Case{series, TopLevel::without_replacement, 3, {}, 6.0},
+        Case{window, TopLevel::without_replacement, {}, {}, 6.0}, Case{window, TopLevel::deterministic, {}, {}, 6.0},
+        Case{window, TopLevel::poisson, {}, {}, 7.0}}) {
+    SubsamplingScheme::Parameters p;
+    p.lengths = privacy::SeriesLengths::equal(8, 100);
+    p.context_length = 4;
+    p.forecast_length = 2;
+    p.batch_size = 7;  // three series of two windows
+    p.subsequences_per_sequence = 2;
+    p.record = c.record;
+    p.top_level = c.top;
+    p.batches = c.batches;
+    p.rate = c.rate;
+    const SubsamplingScheme scheme(p);
+    EXPECT_NEAR(scheme.mean_windows(), c.windows, 1e-8);
+    auto other = metadata();
+    other.privacy["mechanism"] = mechanism::terms(mechanism::TrainingMethod(scheme));
+    const auto text = cat("400 steps of ", rounded(c.windows, 4), " windows on average");
+    EXPECT_TRUE(holds(model_card(other), text)) << text << "\n" << model_card(other);
+  }
 }
 
 TEST(ModelCard, ScoresComeWithTheWordThatNothingCoversThem) {

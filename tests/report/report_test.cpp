@@ -157,7 +157,7 @@ TEST(Report, OfAStartWithoutPrivacyReleasesNothingByItself) {
 TEST(Report, OfWindowsWithoutAScoreShowsNone) {
   auto c = content();
   c.forecasts.clear();
-  EXPECT_TRUE(holds(report_html(c), "None is shown: no test window has a score to choose by."));
+  EXPECT_TRUE(holds(report_html(c), "None is shown: no test window of the series read here has a score to choose by."));
 }
 
 TEST(Report, OfNothingStillStands) {

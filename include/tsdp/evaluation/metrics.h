@@ -45,6 +45,8 @@ class Metrics {
   void add(std::span<const double> sums);
 
   [[nodiscard]] std::int64_t windows() const noexcept { return windows_; }
+  /// Whether there was any true value to score.
+  [[nodiscard]] bool observed() const noexcept { return absolute_target_mean_.count > 0; }
   /// mean_weighted_quantile_loss (CRPS), ND, NRMSE, MASE, sMAPE, MAPE, MSIS, MSE, RMSE, coverage by level,
   /// MAE_coverage, weighted_quantile_loss and quantile_loss by level, and the totals they come from; intervals by their
   /// nominal coverage 1 − 2q, narrowest first:

@@ -17,9 +17,7 @@ struct RunFolder {
   [[nodiscard]] std::filesystem::path metrics() const { return priv() / "metrics.jsonl"; }
   [[nodiscard]] std::filesystem::path report() const { return priv() / "report.html"; }
   /// Files that a run is not the same without: nothing else may be written over them.
-  [[nodiscard]] std::vector<std::filesystem::path> needed() const {
-    return {config(), ledger(), last(), best(), charged(), charged_config(), metrics(), report()};
-  }
+  [[nodiscard]] std::vector<std::filesystem::path> needed() const;
   [[nodiscard]] std::filesystem::path priv() const { return root / "private"; }
   [[nodiscard]] std::filesystem::path checkpoints() const { return priv() / "checkpoints"; }
   [[nodiscard]] std::filesystem::path last() const { return checkpoints() / "last.pt"; }
