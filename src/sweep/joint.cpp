@@ -48,7 +48,13 @@ std::vector<Model> models_of(const SweepPlan& plan) {
       for (const auto& line : split(read_file(folder.charged_config()), '\n'))
         if (line.starts_with(training::training_series_line)) model.series = line;
     try {
-      model.ledger = mechanism::read_ledger(parse_json(read_file(folder.ledger()), where), where);
+      const auto document = parse_json(read_file(folder.ledger()), where);
+      model.ledger = mechanism::read_ledger(document, where);
+      if (model.ledger->is_private() || mechanism::rests_on_data(model.ledger->start.origin))
+        if (const auto found = mechanism::verify(document, where); !found.agrees()) {
+          model.ledger.reset();
+          model.why = cat(where, ": ", found.differences.front());
+        }
     } catch (const Error& error) { model.why = error.what(); }
     const bool is_nobodys = model.ledger && model.ledger->synthetic && !model.ledger->is_private() &&
                             !mechanism::rests_on_data(model.ledger->start.origin);
@@ -133,6 +139,7 @@ std::vector<JointStatement> joint_statements(const SweepPlan& plan) {
       if (statement.why.empty()) {
         const auto total = mechanism::total_of(ledgers);
         statement.epsilon = total.epsilon(statement.delta, 1e-2);
+        statement.relation = mechanism::unit_text(total.unit);
         statement.covariates =
             mechanism::covariates_text(total.covariates, total.protects_covariates, total.unit.relation);
         // From below, nothing is known about steps that were not taken, or about a series that is not in all of them.

@@ -19,6 +19,7 @@ struct JointStatement {
   double delta = 0.0;  ///< the largest of the runs'
   privacy::Interval
       epsilon;  ///< of all runs together, from below 0 if nothing is known; if none can be stated, `why` says why
+  std::string relation;  ///< the neighbours that epsilon is about (mechanism::unit_text); empty if none is stated
   std::string covariates;  ///< a sentence on those of the runs (mechanism::covariates_text); empty if there are none
   std::string why;
   bool reproducible = false;  ///< some run is: then none can be stated

@@ -20,6 +20,7 @@
 #include "tsdp/base/file.h"
 #include "tsdp/base/json.h"
 #include "tsdp/base/text.h"
+#include "tsdp/settings/mixture.h"
 #include "tsdp/settings/start.h"
 
 namespace tsdp::sweep {
@@ -130,12 +131,15 @@ class Scheduler {
   }
 
   /// Every file other than the configuration that decides what the runs learn: series, their owners, covariates,
-  /// starts, coefficients of noise; by the name the configuration uses.
+  /// starts, candidates, coefficients of noise; by the name the configuration uses.
   [[nodiscard]] std::map<std::string, std::filesystem::path> inputs() const {
     std::map<std::string, std::filesystem::path> out;
     const auto& from = plan_.file.config;
     for (const auto& run : plan_.runs) {
       const auto& c = run.config;
+      if (c.dataset.has_ranks())
+        throw UsageError(cat("dataset.path: found ", c.dataset.path,
+                             "; a sweep does not read files of several ranks: expected one file"));
       if (!c.dataset.is_synthetic()) out.try_emplace(c.dataset.path, find_data_file(c.dataset.path, from));
       if (const auto& name = c.privacy.noise_coefficients)
         out.try_emplace(*name, find_file("privacy.noise.coefficients", *name, from));
@@ -143,6 +147,8 @@ class Scheduler {
         out.try_emplace(*name, find_file("dataset.covariates.file", *name, from));
       if (const auto& name = c.dataset.owner_file) out.try_emplace(*name, find_file("dataset.owner.file", *name, from));
       if (const auto file = mechanism::start_file(c, from)) out.try_emplace(c.model.start, *file);
+      for (const auto& name : c.model.candidates)
+        if (external_name(name)) out.try_emplace(name, find_file("model.candidates", name, from));
     }
     return out;
   }

@@ -120,7 +120,11 @@ void add_epsilon(const SweepPlan& plan, const Source& source, TableCell& cell) {
   if (counted && taken < planned)
     add_missing(cell, cat("seed ", run.seed, ": ", whole_number(taken), " of ", whole_number(planned),
                           " steps taken; the others were charged and could not be taken again"));
-  cell.by_max_epochs = planned >= static_cast<double>(run.config.training.max_epochs.value_or(0)) * per_epoch;
+  auto most = run.config.training.max_epochs;
+  // Where it was auto, the run's own configuration says what it was.
+  if (const auto own = plan.folder_of(run) / "config.yaml"; !most && is_there(own))
+    most = read_config(own).training.max_epochs;
+  cell.by_max_epochs = most && planned >= static_cast<double>(*most) * per_epoch;
 }
 
 std::optional<PaperNumber> paper_of(const SweepPlan& plan, const std::string& label, std::size_t column) {

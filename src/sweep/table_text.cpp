@@ -170,7 +170,7 @@ std::string joint_text(const Table& table) {
       const auto upper = rounded_up(joint.epsilon.upper, 4);
       out += cat(joint.epsilon.lower > 0.0 ? cat("epsilon in [", rounded_down(joint.epsilon.lower, 4), ", ", upper, "]")
                                            : cat("epsilon at most ", upper),
-                 " at delta ", joint.delta);
+                 " at delta ", joint.delta, ", for relation ", joint.relation);
     } else {
       out += cat("nothing is stated; ", joint.why);
     }
@@ -283,6 +283,7 @@ std::string json(const Table& table) {
                            ? Json{{"lower", joint.epsilon.lower > 0.0 ? Json(joint.epsilon.lower) : Json(nullptr)},
                                   {"upper", joint.epsilon.upper}}
                            : Json(nullptr);
+    if (!joint.relation.empty()) about["relation"] = joint.relation;
     if (!joint.covariates.empty()) about["covariates"] = joint.covariates.substr(1);
     about["reproducible"] = joint.reproducible;
     about["models_without_privacy"] = joint.without_privacy;

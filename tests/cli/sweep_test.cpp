@@ -132,6 +132,10 @@ TEST_F(Sweep, FilesOfTheSameBytesAreOneDataSet) {
   ASSERT_EQ(joint.size(), 1U);
   EXPECT_EQ(joint[0]["models"], 4);
   EXPECT_EQ(joint[0]["models_without_privacy"], 1);
+  EXPECT_EQ(joint[0]["relation"], "event with w = 1, v = 1");
+  EXPECT_NE(content_of(path("out/private/table.md")).find(" at delta 1e-06, for relation event with w = 1, v = 1"),
+            std::string::npos)
+      << content_of(path("out/private/table.md"));
   EXPECT_EQ(joint[0]["reproducible"], false);
   EXPECT_NE(content_of(path("out/private/table.md")).find("; not counted: 1 model without privacy"), std::string::npos);
   std::vector<std::string> total = {"total", "--delta", "1e-6", "--json"};
@@ -174,6 +178,17 @@ TEST_F(Sweep, FilesOfTheSameBytesAreOneDataSet) {
   EXPECT_TRUE(none[0]["epsilon"].is_null());
   EXPECT_NE(none[0]["why"].get<std::string>().find("noise that follows from a seed"), std::string::npos)
       << none[0]["why"];
+  // What a ledger states has to follow from its terms.
+  auto damaged = nlohmann::json::parse(
+      content_of(std::filesystem::directory_iterator(path("second/runs"))->path() / "privacy.json"));
+  damaged["epsilon"] = {{"lower", 0.01}, {"upper", 0.02}};
+  write(std::filesystem::relative(std::filesystem::directory_iterator(path("second/runs"))->path(), path("")).string() +
+            "/privacy.json",
+        damaged.dump());
+  const auto less = table_of("  - {label: one, set: {model.start: start.pt}}\n", "second")["joint"];
+  ASSERT_EQ(less.size(), 1U);
+  EXPECT_TRUE(less[0]["epsilon"].is_null());
+  EXPECT_NE(less[0]["why"].get<std::string>().find("follows from its terms"), std::string::npos) << less[0]["why"];
   // Which data a run is of, its own folder tells: where it no longer does, all models count together.
   write("d.txt", other_bytes.substr(other_bytes.find('\n') + 1) + "1,100\n");
   const std::string apart =

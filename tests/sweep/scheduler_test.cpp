@@ -197,16 +197,19 @@ TEST_F(SchedulerTest, SeedsOfOtherDataNeverShareATable) {
 
 TEST_F(SchedulerTest, NorDoSeedsFromOtherStartsOrWithOtherNoise) {
   write("start.safetensors", "weights");
+  write("others.jsonl", "forecasts");
   write("coefficients.json", "[1.0, 0.5]");
   const auto text = replaced(
       small_sweep, "privacy.target_epsilon: 2",
-      "model.start: start.safetensors, sampling.top_level: balls_in_bins, sampling.batches: 2, sampling.batch_size: "
+      "model.start: start.safetensors, model.candidates: [start, others.jsonl], sampling.top_level: balls_in_bins, "
+      "sampling.batches: 2, sampling.batch_size: "
       "null, privacy.relation: series, privacy.noise.mechanism: file, privacy.noise.coefficients: coefficients.json");
   const auto by_rank = replaced(replaced(text, "privacy.w: 1", "optimizer.learning_rate: 1e-3"), "privacy.w: 2",
                                 "optimizer.learning_rate: 1e-2");
   EXPECT_TRUE(run_sweep(plan(by_rank), options_).empty());
-  for (const auto& [name, was] :
-       {std::pair{"start.safetensors", "weights"}, std::pair{"coefficients.json", "[1.0, 0.5]"}}) {
+  for (const auto& [name, was] : {std::pair{"start.safetensors", "weights"},
+                                  {"others.jsonl", "forecasts"},
+                                  {"coefficients.json", "[1.0, 0.5]"}}) {
     write(name, "[1.0, 0.25]");
     try {
       static_cast<void>(run_sweep(plan(by_rank), options_));

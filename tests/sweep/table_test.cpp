@@ -116,6 +116,22 @@ For private models together nothing is stated here: some runs have not ended, or
   EXPECT_EQ(parsed["rows"][1]["cells"][1]["missing"][0], "no budget");
 }
 
+// Where the sweep file leaves max_epochs to the run, the run's configuration says which of the two ended it.
+TEST_F(TableTest, MaxEpochsOfTheRunCount) {
+  finish(0, 0, "0.5");
+  auto with_auto = plan_;
+  auto& run = with_auto.runs[with_auto.cells[0].sources[0].run];
+  run.config.training.max_epochs.reset();
+  const auto config = [&](int max_epochs) {
+    write("out/runs/" + run.name + "/config.yaml",
+          replaced(read_file(path("base.yaml")), "max_epochs: 3", cat("max_epochs: ", max_epochs)));
+    return read_table(with_auto, {}).rows[0].cells[0].by_max_epochs;
+  };
+  // 3,000 steps of 1,000 an epoch were planned.
+  EXPECT_FALSE(config(1'000'000));
+  EXPECT_TRUE(config(3));
+}
+
 TEST_F(TableTest, StepsThatWereGivenUpAreSaid) {
   finish(0, 0, "0.5");
   finish(0, 1, "0.52");
