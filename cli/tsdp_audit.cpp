@@ -103,7 +103,9 @@ std::string text_of(const tsdp::audit::MembershipVerdict& v, const tsdp::audit::
              rounded(100.0 * v.false_positives, 3), " % of those without: an advantage of ",
              rounded(v.true_positives - v.false_positives, 3), " (from ", rounded_down(v.advantage.lower, 3), " to ",
              rounded_up(v.advantage.upper, 3), ", confidence ", options.confidence, ")\n", "bound:     ",
-             v.bound < 1.0 ? cat("at most ", rounded_up(v.bound, 3), " for any attack, by the run's epsilon")
+             v.bound < 1.0 ? cat("at most ", rounded_up(v.bound, 3), " for any attack, by the run's epsilon",
+                                 v.reproducible ? ", of whoever does not know the seed" : "",
+                                 v.not_counted.empty() ? std::string() : cat("; not counted: ", v.not_counted))
                            : std::string("none: nothing protects whether a series was there"),
              "\n", v.contradicted() ? "CONTRADICTED\n" : "", "computed from true values: no epsilon covers this\n");
 }
@@ -151,14 +153,17 @@ int attack_trainer(const Options& o, const std::filesystem::path& config_file, c
   return 0;
 }
 
-int audit(const Options& o) {
+int audit(const CLI::App& app, const Options& o) {
   if (!(o.audit.confidence > 0.0) || !(o.audit.confidence < 1.0))
     throw tsdp::UsageError(cat("--confidence: found ", o.audit.confidence, "; expected a number above 0 and below 1"));
   const bool of_model = o.mode == "membership";
   if (of_model && !o.theorem.empty())
     throw tsdp::UsageError("--theorem: given with --mode membership, which holds the run's own bound against it");
-  if (!of_model && o.membership.target)
-    throw tsdp::UsageError(cat("--target: given with --mode ", o.mode, "; expected --mode membership"));
+  for (const char* option : {"--target", "--models"})
+    if (!of_model && app.count(option) > 0)
+      throw tsdp::UsageError(cat(option, ": given with --mode ", o.mode, "; expected --mode membership"));
+  if (of_model && app.count("--trials") > 0)
+    throw tsdp::UsageError("--trials: given with --mode membership; expected --models");
   const auto config_file = tsdp::find_config_file(o.config_name);
   tsdp::cli::set_threads(o.threads);
   const auto config = tsdp::read_config(config_file, o.set);
@@ -184,5 +189,5 @@ int main(int argc, char** argv) {
       "tsdp-audit");
   Options options;
   add_options(app, options);
-  return tsdp::cli::run(app, argc, argv, options.common, [&] { return audit(options); });
+  return tsdp::cli::run(app, argc, argv, options.common, [&] { return audit(app, options); });
 }

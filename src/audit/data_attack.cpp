@@ -21,6 +21,7 @@ mechanism::TrainingMethod method_of_one(Config config) {
   config.sampling.batch_size = 1;
   config.augmentation = {};
   config.privacy.noise_multiplier = 1.0;
+  config.privacy.composition = privacy::StepComposition::symmetrised;  // nothing is composed
   return mechanism::method_of(config, {config.dataset.prediction_length + config.privacy.w});
 }
 

@@ -168,6 +168,7 @@ MembershipVerdict attack_membership(const mechanism::Settled& run, const data::P
   std::vector<double> with, without;
   at::Tensor initial;
   double bound = 1.0;
+  std::string not_counted;
   for (std::uint64_t i = 0; i < options.models; ++i) {
     auto own = run;
     own.config = config_of_all;
@@ -191,6 +192,7 @@ MembershipVerdict attack_membership(const mechanism::Settled& run, const data::P
       }
       const auto& privacy = trainer.method().privacy();
       if (privacy && privacy->unit().relation == privacy::Relation::series) bound = trainer.plan().attack->advantage;
+      not_counted = mechanism::not_counted_of_start(run.start_origin());
     }
     training::TrainOptions how;
     how.stop = options.stop;
@@ -201,6 +203,8 @@ MembershipVerdict attack_membership(const mechanism::Settled& run, const data::P
   }
   auto verdict = judge_membership(with, without, bound, options.confidence);
   verdict.target = data.dataset.series[*target].id;
+  verdict.not_counted = not_counted;
+  verdict.reproducible = run.config.training.reproducible;
   return verdict;
 }
 
@@ -217,6 +221,9 @@ nlohmann::ordered_json to_json(const MembershipVerdict& verdict, const Membershi
             {"lower", verdict.advantage.lower},
             {"upper", verdict.advantage.upper}}},
           {"bound", verdict.bound},
+          {"bound_does_not_count",
+           verdict.not_counted.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(verdict.not_counted)},
+          {"bound_without_the_seed", verdict.reproducible},
           {"contradicted", verdict.contradicted()},
           {"not_covered", "computed from true values: no epsilon covers this"}};
 }

@@ -34,6 +34,8 @@ struct MembershipVerdict {
   privacy::Interval advantage{0.0, 0.0};  ///< true- less false-positive rate: a bracket at the confidence asked for
   /// What no attack on this run passes: 1 without privacy, and where the relation protects values and not a series.
   double bound = 1.0;
+  std::string not_counted;  ///< what the bound leaves out of the run's start (mechanism::not_counted_of_start)
+  bool reproducible = false;  ///< the bound is about whoever does not know the seed
   [[nodiscard]] bool contradicted() const { return advantage.lower > bound; }
 };
 

@@ -208,8 +208,7 @@ void judge_one_use(const Claim& claim, const privacy::DominatingPair& pair, cons
   for (const auto& side : sides)
     if (side.low > claim.delta && side.high > 0.0)
       out.direct_epsilon = std::max(out.direct_epsilon, std::log((side.low - claim.delta) / side.high));
-  privacy::Accountant single(pair);
-  out.direct_upper = single.epsilon(claim.delta, 1).upper;
+  out.direct_upper = claim.one_use ? *claim.one_use : privacy::Accountant(pair).epsilon(claim.delta, 1).upper;
 }
 
 /// `concentrated`: allowed_by_concentration.

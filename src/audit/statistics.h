@@ -52,6 +52,7 @@ struct Claim {
   double delta = 0.0;
   std::uint64_t uses = 1;  ///< of the whole run
   privacy::Interval epsilon = {};  ///< of the whole run, as certified
+  std::optional<double> one_use = std::nullopt;  ///< ε of a single use, as certified; none: that of the pair
 };
 
 /// One event as it was measured.

@@ -380,6 +380,7 @@ Claim claim_of(const Config& config, const privacy::SeriesLengths& lengths, cons
   if (out.shape_is_exact) out.touched_share = touched_share_of_batches(scheme, neighbours);
   out.delta = config.privacy.delta;
   out.uses = held.theorem().uses_of_steps(plan.steps);
+  out.one_use = held.curve()->epsilon(out.delta, 1).upper;
   out.epsilon = options.theorem ? held.curve()->epsilon(out.delta, out.uses) : plan.epsilon;
   return out;
 }

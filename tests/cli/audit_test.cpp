@@ -72,6 +72,40 @@ TEST_F(Audit, AttacksTheConfiguredForecasterToo) {
   EXPECT_NE(outcome.out.find("nothing measured contradicts what is certified"), std::string::npos) << outcome.out;
 }
 
+// Of a run whose steps are composed adaptively, too: a single use is attacked.
+TEST_F(Audit, AttacksTheForecasterOfARunThatComposesAdaptively) {
+  const auto outcome = run(audit, {"--config", config(), "--trials", "200", "--confidence", "0.99999", "--mode", "data",
+                                   "--set", "model.name=dlinear", "--set", "privacy.composition=adaptive"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("nothing measured contradicts what is certified"), std::string::npos) << outcome.out;
+}
+
+// Cuts of large batches cost something, in a single use as in a whole run.
+TEST_F(Audit, CertifiesAUseWithItsCuts) {
+  const auto outcome = run(audit, {"--config",     config(),
+                                   "--trials",     "200",
+                                   "--confidence", "0.99999",
+                                   "--json",       "--quiet",
+                                   "--set",        "privacy.relation=series",
+                                   "--set",        "sampling.top_level=poisson",
+                                   "--set",        "sampling.rate=0.3",
+                                   "--set",        "sampling.batch_size=null",
+                                   "--set",        "sampling.largest_batch=3",
+                                   "--set",        "privacy.delta=0.1",
+                                   "--set",        "training.max_epochs=1",
+                                   "--set",        "privacy.target_epsilon=50",
+                                   "--set",        "privacy.noise_multiplier=1"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto found = nlohmann::json::parse(outcome.out);
+  const auto use = run("tsdp-account", {"epsilon", "--relation", "series", "--top-level", "poisson", "--sampling-rate",
+                                        "0.3", "--steps", "1", "--noise-multiplier", "1", "--delta", "0.1",
+                                        "--num-sequences", "4", "--largest-batch", "3", "--json"});
+  ASSERT_EQ(use.exit_code, 0) << use.err;
+  EXPECT_NEAR(found["one_use"]["epsilon"]["upper"].get<double>(),
+              nlohmann::json::parse(use.out)["epsilon"]["upper"].get<double>(), 1e-9);
+  EXPECT_GT(found["one_use"]["epsilon"]["upper"].get<double>(), 0.0);
+}
+
 TEST_F(Audit, AttacksReleasedModelsForAHousehold) {
   const auto file = config();
   const auto attack = [&](std::vector<std::string> more) {
@@ -93,6 +127,19 @@ TEST_F(Audit, AttacksReleasedModelsForAHousehold) {
   EXPECT_NE(of_values.out.find("no epsilon covers this"), std::string::npos) << of_values.out;
   expect_failure(attack({"--target", "nobody"}), audit, 2, {"--target: found 'nobody'", "4 series"});
   expect_failure(attack({"--theorem", "4.4"}), audit, 2, {"--theorem", "membership"});
+  expect_failure(attack({"--trials", "300"}), audit, 2, {"--trials", "--models"});
+  expect_failure(run(audit, {"--config", file, "--models", "8"}), audit, 2, {"--models", "--mode membership"});
+  // The bound says what it leaves out.
+  EXPECT_TRUE(json["bound_does_not_count"].is_null());
+  EXPECT_EQ(json["bound_without_the_seed"], false);
+  ASSERT_EQ(
+      run("tsdp-train", {"--config", file, "--set", "privacy.enabled=false", "--output", "open", "--quiet"}).exit_code,
+      0);
+  const auto from_open = attack({"--set", "privacy.relation=series", "--set", "model.start=open/model.pt", "--set",
+                                 "training.reproducible=true"});
+  EXPECT_NE(from_open.out.find("by the run's epsilon, of whoever does not know the seed; not counted: "),
+            std::string::npos)
+      << from_open.out;
   expect_failure(run(audit, {"--config", file, "--target", "2"}), audit, 2, {"--target", "--mode membership"});
   expect_failure(run(audit, {"--config", file, "--mode", "membership", "--models", "9"}), audit, 2,
                  {"--models: found 9", "multiple of 4"});
