@@ -80,7 +80,7 @@ void run_compare(const MechanismOptions& o, const QueryOptions& query, bool json
     if (!value) throw UsageError(cat(option, ": not given; expected ", what));
     return *value;
   };
-  if (query.plot) check_plot_name(*query.plot);
+  check_plot_name(query.plot);
   const auto batches = needed("--batches", o.batches, "T, the number of batches of an epoch,");
   const auto sigma = needed("--noise-multiplier", o.noise_multiplier, "a positive number");
   const double delta = needed_delta(query, {});
@@ -114,17 +114,11 @@ void run_compare(const MechanismOptions& o, const QueryOptions& query, bool json
     print_json(out);
     return;
   }
-  std::string text = cat("One whole series, present or absent: ", title, ", delta ", delta, "\n");
-  const auto line = [](std::string first, std::string second, const std::string& third) {
-    first.resize(std::max<std::size_t>(first.size(), 24), ' ');
-    second.resize(std::max<std::size_t>(second.size(), 14), ' ');
-    return cat("  ", first, second, third, "\n");
-  };
-  text += line("batches", "epsilon from", "to");
+  std::vector<std::vector<std::string>> lines = {{"batches", "epsilon from", "to"}};
   for (const auto& row : rows)
-    text += line(row.shown_name(), row.epsilon.why.lower.empty() ? "not known" : rounded_down(row.epsilon.lower, 5),
-                 rounded_up(row.epsilon.upper, 5));
-  print(text);
+    lines.push_back({row.shown_name(), row.epsilon.why.lower.empty() ? "not known" : rounded_down(row.epsilon.lower, 5),
+                     rounded_up(row.epsilon.upper, 5)});
+  print(cat("One whole series, present or absent: ", title, ", delta ", delta, "\n", in_columns(std::move(lines))));
 }
 
 }  // namespace tsdp::cli

@@ -56,15 +56,19 @@ Json json_of(const figures::Figure& figure) {
 
 }  // namespace
 
-void check_plot_name(const std::string& file) {
-  auto ending = std::filesystem::path(file).extension().string();
+void check_plot_name(const std::optional<std::string>& plot, const std::optional<std::string>& csv) {
+  if (!plot) return;
+  const auto file = std::filesystem::path(*plot).lexically_normal();
+  auto ending = file.extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
-  if (ending != ".svg") throw UsageError(cat("--plot: found '", file, "'; expected a name that ends in .svg"));
+  if (ending != ".svg") throw UsageError(cat("--plot: found '", *plot, "'; expected a name that ends in .svg"));
+  if (csv && std::filesystem::path(*csv).lexically_normal() == file)
+    throw UsageError(cat("--plot: found '", *plot, "', the file of --csv; expected another one"));
 }
 
 int run_figure(const std::string& name, const FigureOptions& options) {
-  if (options.plot) check_plot_name(*options.plot);
+  check_plot_name(options.plot, options.csv);
   const auto is_one_of = [&](const std::vector<std::string>& names) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };

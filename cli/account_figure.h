@@ -18,8 +18,8 @@ struct FigureOptions {
 /// `tsdp-account figure N`: writes the curves of the figure, 2 … 13 or B1 … B7, as asked. Returns the exit code.
 int run_figure(const std::string& name, const FigureOptions& options);
 
-/// Throws UsageError unless `file` ends in .svg.
-void check_plot_name(const std::string& file);
+/// Throws UsageError unless a file of --plot ends in .svg and is another than that of --csv.
+void check_plot_name(const std::optional<std::string>& plot, const std::optional<std::string>& csv = std::nullopt);
 
 /// One privacy profile as SVG: δ over ε, with the bracket as a band. ε may have either sign; the vectors have equal
 /// length.

@@ -157,7 +157,7 @@ void print_as_json(const std::vector<Row>& rows, const PlannedSteps& planned) {
 }
 
 void print_as_table(const std::vector<Row>& rows, const PlannedSteps& planned, bool with_noise) {
-  std::string text = cat(planned.text(), "; errors are squares, for sigma 1; nothing is normalised\n");
+  const std::string text = cat(planned.text(), "; errors are squares, for sigma 1; nothing is normalised\n");
   constexpr int digits = 6;
   std::vector<std::vector<std::string>> lines = {
       {"mechanism", "batches", "mean error", "largest", "sensitivity", "mean x sens^2"}};
@@ -170,18 +170,7 @@ void print_as_table(const std::vector<Row>& rows, const PlannedSteps& planned, b
       lines.back().insert(lines.back().end(),
                           {rounded_up(*row.noise_multiplier, 5), rounded(*row.total_error(), digits)});
   }
-  std::vector<std::size_t> widths(lines.front().size(), 0);
-  for (const auto& line : lines)
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
-  for (auto& line : lines) {
-    text += "  ";
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      if (i + 1 < line.size()) line[i].resize(widths[i] + 2, ' ');
-      text += line[i];
-    }
-    text += "\n";
-  }
-  print(text);
+  print(text + in_columns(std::move(lines)));
 }
 
 }  // namespace
@@ -202,7 +191,7 @@ Json strategy_json(const privacy::Strategy& strategy) {
 
 void run_strategy(const MechanismOptions& o, const QueryOptions& query, bool json) {
   const auto planned = planned_steps_of(o, query);
-  if (query.plot) check_plot_name(*query.plot);
+  check_plot_name(query.plot);
   std::vector<Row> rows;
   for (const auto& law : planned.laws)
     for (const auto kind : privacy::searched_kinds())

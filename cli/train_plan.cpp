@@ -79,7 +79,7 @@ Json plan_json(const Config& config, const training::Trainer& trainer, models::F
   const auto variables = lengths.variables();
   if (variables > 1) out["variables"] = variables;
   // A window of all variables counts once.
-  out["windows_per_step"] = static_cast<double>(method.scheme().expected_windows() / variables);
+  out["windows_per_step"] = method.scheme().mean_windows();
   if (const auto most = method.scheme().most_windows()) out["most_windows_per_step"] = *most / variables;
   out["model"] = model.name();
   out["parameters"] = model.parameters().count();
@@ -138,8 +138,9 @@ std::string plan_text(const Json& p) {
           : cat(p["sequences"].get<std::int64_t>(), " series",
                 p.contains("variables") ? cat(" of ", p["variables"].get<std::int64_t>(), " variables") : std::string(),
                 ", "),
-      p["windows_per_step"].get<double>(), p.contains("variables") ? " windows of all variables" : " windows",
-      " a step; ", p["model"].get<std::string>(), " with ", p["parameters"].get<std::int64_t>(), " parameters, ",
+      rounded(p["windows_per_step"].get<double>(), 4), p["windows_per_step"] == 1.0 ? " window" : " windows",
+      p.contains("variables") ? " of all variables a step; " : " a step; ", p["model"].get<std::string>(), " with ",
+      p["parameters"].get<std::int64_t>(), " parameters, ",
       p["trained_parameters"] == p["parameters"]
           ? std::string()
           : cat(p["trained_parameters"].get<std::int64_t>(), " of them trained, "),
@@ -189,7 +190,8 @@ void print_advice(const mechanism::Settled& settled, const training::Plan& plan,
             ".\n", not_counted.empty() ? std::string() : cat("Not counted in epsilon: ", not_counted, ".\n")));
   if (is_private) {
     auto why = why_it_pays_or_not(settled);
-    why.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(why.front())));
+    if (why.find('.') > why.find(' '))  // else it begins with a key
+      why.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(why.front())));
     print(cat(why, ".\n"));
   }
   if (alternatives.empty()) return;

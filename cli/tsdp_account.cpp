@@ -211,7 +211,7 @@ Answer steps(const Subject& subject, const QueryOptions& query) {
   const auto left = put_budget(out.json, spent, target);
   state_precision(out.json, spent, query.precision, why, m, count);
   out.text = cat("at most ", of_mechanism(m, count), " within epsilon ", target, " at delta ", delta, ": spends ",
-                 shown(spent), ", ", left, reservations(m, count));
+                 shown("epsilon", spent, why), ", ", left, reservations(m, count));
   return out;
 }
 
@@ -237,9 +237,9 @@ Answer sigma(const Subject& subject, const QueryOptions& query) {
     state_precision(out.json, spent, precision, why, m, count);
     if (claim) out.json["sampled"] = {{"epsilon", claim->epsilon}, {"delta", claim->delta}, {"key", claim->key.hex()}};
     out.text =
-        cat("noise multiplier ", tsdp::rounded_up(m.noise_multiplier, 7), " spends epsilon in ", shown(spent), ", ",
-            left, " at delta ", delta, claim ? cat(" (it passed the test with key ", claim->key.hex(), ")") : "", ": ",
-            of_mechanism(m, count), reservations(m, count));
+        cat("noise multiplier ", tsdp::rounded_up(m.noise_multiplier, 7), " spends ", shown("epsilon", spent, why),
+            ", ", left, " at delta ", delta, claim ? cat(" (it passed the test with key ", claim->key.hex(), ")") : "",
+            ": ", of_mechanism(m, count), reservations(m, count));
     return out;
   };
   const tsdp::privacy::PrivacyTarget wanted{target, delta, uses};
@@ -314,10 +314,7 @@ void write_profile(const Json& answer, const std::string& title, const QueryOpti
 }
 
 Answer profile(const Subject& subject, const QueryOptions& query) {
-  if (query.plot) tsdp::cli::check_plot_name(*query.plot);
-  if (query.csv && query.plot &&
-      std::filesystem::path(*query.csv).lexically_normal() == std::filesystem::path(*query.plot).lexically_normal())
-    throw UsageError(cat("--plot: found '", *query.plot, "', the file of --csv; expected another one"));
+  tsdp::cli::check_plot_name(query.plot, query.csv);
   const auto m = subject.mechanism();
   const auto precision = precision_of(query);
   const auto count = steps_of(query, m).value_or(m.steps_of_uses(1));
@@ -343,7 +340,8 @@ Answer profile(const Subject& subject, const QueryOptions& query) {
     if (out.json["profile"].empty()) why = of_point;
     else if (of_point.upper != why.upper || of_point.lower != why.lower) why = curve->methods();
     out.json["profile"].push_back({{"epsilon", epsilon}, {"delta", tsdp::cli::bracket_json(value, of_point)}});
-    out.text += cat("\n", epsilon, "\t", tsdp::rounded_down(value.lower, 7), "\t", tsdp::rounded_up(value.upper, 7));
+    out.text += cat("\n", epsilon, "\t", of_point.lower.empty() ? "not known" : tsdp::rounded_down(value.lower, 7),
+                    "\t", tsdp::rounded_up(value.upper, 7));
     const auto width = [](const Interval& i) { return i.upper > 0.0 ? 1.0 - i.lower / i.upper : 0.0; };
     if (!widest || width(value) > width(*widest)) widest = value;
   }
@@ -453,7 +451,9 @@ int show_budget(const Options& o) {
       cat(o.budget_file, ": ", budget.charges.size(), budget.charges.size() == 1 ? " run" : " runs", " spent epsilon ",
           tsdp::rounded_up(spent, 5), " of ", budget.epsilon, " at delta ", budget.delta, ", ",
           tsdp::rounded_up(100.0 * budget.spent(), 3),
-          " % of what the Rényi filter has to give; a further run may cost more or less than the rest",
+          " % of what the Rényi filter has to give; a further run may cost more or less than the rest. What is "
+          "guaranteed, also if later runs are chosen by what earlier ones gave, is the whole: epsilon ",
+          budget.epsilon,
           budget.unit ? cat("\n  Neighbours: relation ", tsdp::mechanism::unit_text(*budget.unit), ".") : std::string(),
           budget.spent() > 0.0 || budget.admits(std::vector<double>(tsdp::privacy::renyi_orders().size(), 0.0))
               ? std::string()
@@ -470,8 +470,15 @@ int make_budget(const CLI::App& command, const Options& o) {
   if (!of_unit && command.count("--epsilon") + command.count("--delta") == 0 && tsdp::is_there(o.budget_file))
     return show_budget(o);
   std::optional<tsdp::privacy::PrivacyUnit> unit;
-  if (of_unit)
+  if (of_unit) {
     unit = {tsdp::named<tsdp::privacy::Relation>(o.mechanism.relation, "--relation"), o.mechanism.w, o.mechanism.v};
+    if (unit->relation == tsdp::privacy::Relation::series && command.count("--w") + command.count("--v") > 0)
+      throw UsageError("--w, --v: given with --relation series, which is about whole series; expected neither");
+    if (unit->w < 1 || unit->w > tsdp::privacy::largest_count)
+      throw UsageError(cat("--w: found ", unit->w, "; expected an integer from 1 to ", tsdp::privacy::largest_count));
+    if (unit->v && (!(*unit->v > 0.0) || !std::isfinite(*unit->v)))
+      throw UsageError(cat("--v: found ", *unit->v, "; expected a positive number"));
+  }
   tsdp::mechanism::create_budget(o.budget_file, tsdp::cli::needed_epsilon(o.query, {}),
                                  tsdp::cli::needed_delta(o.query, {}), unit);
   return 0;
@@ -537,7 +544,10 @@ std::vector<Command> all_commands() {
        {"--batches", "--noise-multiplier", "--sampling-rate", "--relation", "--epochs", "--delta", "--precision",
         "--plot"},
        "--batches 100 --epochs 10 --noise-multiplier 1 --delta 1e-6",
-       [](const CLI::App&, const Options& o) {
+       [](const CLI::App& command, const Options& o) {
+         if (command.count("--relation") > 0 && o.mechanism.relation != "series")
+           throw UsageError(cat("--relation: found ", o.mechanism.relation,
+                                "; compare is about whole series: expected series, or no option"));
          tsdp::cli::run_compare(o.mechanism, o.query, o.common.json);
          return 0;
        }},

@@ -9,7 +9,7 @@
 namespace tsdp {
 namespace {
 
-constexpr int deepest = 16;
+constexpr int deepest = 64;
 
 }  // namespace
 

@@ -28,8 +28,9 @@ std::map<std::string, std::string> read_zip(const std::filesystem::path& archive
   const std::unique_ptr<zip_t, void (*)(zip_t*)> zip(::zip_open(archive.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &reason),
                                                      [](zip_t* open) { ::zip_discard(open); });
   if (!zip)
-    throw DataError(
-        cat(archive.string(), ": not a zip archive; expected a model that tsdp-export or tsdp-train wrote"));
+    throw DataError(cat(archive.string(),
+                        ": not a zip archive; expected a model.pt (TorchScript) that tsdp-export or tsdp-train wrote",
+                        archive.extension() == ".onnx" ? "; programs of ONNX read this one" : ""));
   std::map<std::string, std::string> out;
   std::set<std::string> lower_names;
   std::uint64_t read = 0;

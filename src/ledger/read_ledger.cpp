@@ -157,8 +157,8 @@ Ledger read_terms(const Json& document, const std::string& where, int depth) {
     }
     if (rests_on_data(out.start.origin)) {
       if (depth == most_starts)
-        throw DataError(
-            cat(where, ": start: found more than ", most_starts, " runs one after the other; expected fewer"));
+        throw DataError(cat(where, ": start: found more than ", most_starts,
+                            " runs one after the other; expected at most as many"));
       out.start.trained = start.at("trained");
       const auto origin = origin_of_weights(read_terms(out.start.trained, cat(where, ": start: trained"), depth + 1));
       // The second edition knew of data, not of privacy.
@@ -195,6 +195,12 @@ Ledger read_terms(const Json& document, const std::string& where, int depth) {
     cost.attack =
         privacy::AttackBound{attack.number("advantage", 0.0, 1.0), attack.number("false_positive_rate", 1e-12, 0.5),
                              attack.number("true_positive_rate", 0.0, 1.0)};
+    // Ledgers of earlier programs have none.
+    if (top.has("gaussian")) {
+      const auto gaussian = top.section("gaussian");
+      cost.attack->gaussian = {gaussian.number("mu", 0.0, 1e6), gaussian.number("delta", 0.0, 1.0),
+                               gaussian.number("regret", 0.0, 1.0)};
+    }
   }
   return out;
 }
@@ -212,6 +218,15 @@ StartOrigin start_origin_of(const Json& document, const std::string& where) {
   const auto origin = start.one_of<StartOrigin>("weights");
   return rests_on_data(origin) ? origin_of_weights(read_ledger(start.at("trained"), cat(where, ": start: trained")))
                                : origin;
+}
+
+void require_room_for_start(const Ledger& ledger, const std::string& where) {
+  int runs = 1;
+  for (auto start = ledger.start; rests_on_data(start.origin); ++runs)
+    start = read_ledger(start.trained, cat(where, ": start: trained")).start;
+  if (runs > most_starts)
+    throw DataError(cat(where, ": start: found ", runs, " runs one after the other; expected at most ", most_starts,
+                        " behind the weights that a run starts from"));
 }
 
 std::vector<Ledger> earlier_runs(const Start& of, const std::string& where) {
@@ -243,6 +258,24 @@ bool follows(const privacy::AttackBound& stated, privacy::PrivacyCurve& accounta
     advantage = std::min(advantage, derived.advantage);
     true_positives = std::min(true_positives, derived.true_positive_rate);
     if (stated.advantage >= advantage && stated.true_positive_rate >= true_positives) return true;
+  }
+  return false;
+}
+
+/// μ is "at most", too; nothing is spent on steps that were not taken, and δ on all others. The regret is about what a
+/// program certifies: `own` tells whether it was this one.
+bool follows(const privacy::GaussianBound& stated, privacy::PrivacyCurve& accountant, std::uint64_t uses,
+             const Cost& cost, bool own) {
+  constexpr double regret_tolerance = 0.003;  // thrice that of its grid
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  auto mu = infinity;
+  auto regret = own ? infinity : 0.0;
+  for (const double precision : attack_precisions) {
+    const auto derived = privacy::gaussian_bound(accountant, uses, cost.epsilon.upper, cost.delta, precision);
+    if (!derived || stated.remainder < derived->remainder) return false;
+    mu = std::min(mu, derived->mu);
+    regret = std::min(regret, derived->regret - regret_tolerance);
+    if (stated.mu >= mu && stated.regret >= regret) return true;
   }
   return false;
 }
@@ -287,6 +320,12 @@ bool check_cost(Verification& out) {
             ", which no run passes");
   if (!p.attack) differs(out, "attack: is missing");
   else if (!follows(*p.attack, accountant, uses)) differs(out, "attack: found less than follows from its terms");
+  if (p.attack && p.attack->gaussian) {
+    if (ledger.method.privacy()->noise().sampled)
+      differs(out, "gaussian: found with noise that passed a test by sampling, from which none follows");
+    else if (!follows(*p.attack->gaussian, accountant, uses, p, ledger.program == cat("tsdp ", version())))
+      differs(out, "gaussian: found less than follows from its terms");
+  }
   return true;
 }
 
@@ -321,6 +360,8 @@ Verification verify(const Json& document, const std::string& where) {
     differs(out, "steps_charged: found ", ledger.steps_charged, " of a finished run; ", ledger.steps_planned,
             " were planned");
   if (ledger.cost && !check_cost(out)) return out;
+  for (const auto& earlier : earlier_runs(ledger.start, where))
+    if (earlier.run.id == ledger.run.id) differs(out, "start: found the run itself among those it started from");
   if (rests_on_data(ledger.start.origin))
     for (const auto& difference : verify(ledger.start.trained, cat(where, ": start: trained")).differences)
       differs(out, "start: trained: ", difference);

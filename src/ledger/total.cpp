@@ -19,6 +19,23 @@ namespace {
 using privacy::PrivacyUnit;
 using privacy::Relation;
 
+using privacy::infinity;
+double up(double value) { return std::nextafter(value, infinity); }
+
+/// Runs of one mechanism have one key, as with several seeds. The pair is part of it, too: for tsdp.1 and tsdp.2 it
+/// depends on every length, while terms have only the shortest and the longest.
+std::string key_of(const PrivateMechanism& mechanism) {
+  auto out = cat(mechanism.theorem().theorem, " ", terms(TrainingMethod(mechanism)).dump(), " ",
+                 exact(mechanism.theorem().pair.sigma()));
+  for (const auto& part : mechanism.theorem().pair.components())
+    out += cat(" ", exact(part.mean), " ", exact(part.weight));
+  return out;
+}
+
+std::string key_of(const Ledger& ledger) {
+  return ledger.is_private() ? key_of(*ledger.method.privacy()) : std::string();
+}
+
 /// These runs and those that their weights come from, each once: a start that several share, or that is among the runs,
 /// was released once. A start that is one of the runs at an earlier step is a part of it: with the same key, its steps
 /// are the same releases. A copy of a run that went on differently has another key. Runs on synthetic series cost
@@ -33,23 +50,13 @@ std::vector<Ledger> with_earlier_runs(const std::vector<Ledger>& ledgers) {
           std::find_if(out.begin(), out.end(), [&](const Ledger& one) { return one.run == earlier.run; });
       if (known == out.end()) {
         out.push_back(std::move(earlier));
+      } else if (key_of(*known) != key_of(earlier)) {
+        throw DataError(cat("run ", earlier.run.id,
+                            ": found with two mechanisms; one of its ledgers is not what tsdp-train wrote"));
       } else if (known->accounted_steps() < earlier.accounted_steps()) {
         *known = std::move(earlier);
       }
     }
-  return out;
-}
-
-using privacy::infinity;
-double up(double value) { return std::nextafter(value, infinity); }
-
-/// Runs of one mechanism have one key, as with several seeds. The pair is part of it, too: for tsdp.1 and tsdp.2 it
-/// depends on every length, while terms have only the shortest and the longest.
-std::string key_of(const PrivateMechanism& mechanism) {
-  auto out = cat(mechanism.theorem().theorem, " ", terms(TrainingMethod(mechanism)).dump(), " ",
-                 exact(mechanism.theorem().pair.sigma()));
-  for (const auto& part : mechanism.theorem().pair.components())
-    out += cat(" ", exact(part.mean), " ", exact(part.weight));
   return out;
 }
 

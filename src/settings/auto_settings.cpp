@@ -332,7 +332,14 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
                  cat(c.privacy.noise_sampled ? "found by sampling for epsilon " : "the least that spends epsilon ",
                      c.privacy.target_epsilon, " over ", *c.training.max_epochs, " epochs"));
   }
-  const double steps = static_cast<double>(*c.training.max_epochs) * static_cast<double>(scheme.steps_per_epoch());
+  double steps = static_cast<double>(*c.training.max_epochs) * static_cast<double>(scheme.steps_per_epoch());
+  if (const auto& privacy = method.privacy(); privacy && !noise && takes_steps(c)) {
+    // With a noise of the user's own epsilon may end the run earlier.
+    const auto& theorem = privacy->theorem();
+    const auto uses =
+        privacy->most_uses(c.privacy.target_epsilon, c.privacy.delta, uses_of_epochs(theorem, *c.training.max_epochs));
+    steps = std::clamp(static_cast<double>(theorem.steps_of_uses(uses)), 1.0, steps);
+  }
   const bool of_mixture = c.training.trainable == Trainable::mixture;
   const double by_lengths = of_mixture ? 1.0 : share_of_reach(c, lengths);
   const bool trained = takes_steps(c) && !out.begins_at_random();

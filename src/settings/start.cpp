@@ -75,7 +75,10 @@ StartWeights read_start(const std::filesystem::path& file) {
   } else {
     out.content = read_model_data(out.bytes, file.string());
   }
-  out.origin = origin_of_weights(read_ledger(out.content.privacy, cat(file.string(), ": privacy.json")));
+  const auto where = cat(file.string(), ": privacy.json");
+  const auto ledger = read_ledger(out.content.privacy, where);
+  require_room_for_start(ledger, where);
+  out.origin = origin_of_weights(ledger);
   out.sha256 = sha256(out.bytes);
   return out;
 }

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/digest.h"
+#include "base/log.h"
 #include "base/version.h"
 #include "run/charge.h"
 #include "run/environment.h"
@@ -196,6 +197,8 @@ data::PreparedData shared_data(const std::function<data::PreparedData(data::Rank
     facts = {{"refused", static_cast<int>(error.code())}};
   }
   if (ranks.alone() && own_failure) std::rethrow_exception(own_failure);
+  if (ranks.alone() && data->config.training.mask_sums)
+    log::warning("training.mask_sums: true does nothing in one process; it is for three ranks or more");
   if (ranks.alone() && !data->shards) return std::move(*data);
   std::vector<Json> all;
   for (const auto& text : ranks.gathered(facts.dump())) all.push_back(parse_json(text, "what a rank has sent"));

@@ -42,11 +42,13 @@ WindowSource::LossSum WindowSource::losses(models::Forecaster& model, std::span<
   const c10::NoGradGuard no_autograd;
   const auto rows = static_cast<std::size_t>(
       whole_groups(options_.device().is_cpu() ? rows_of_losses : more_rows_of_losses, model.variables()));
-  LossSum out{0.0, static_cast<double>(indices.size())};
-  for (std::size_t begin = 0; begin < indices.size(); begin += rows)
-    out.sum += model.losses(gather(indices.subspan(begin, std::min(rows, indices.size() - begin))))
-                   .sum(at::kDouble)
-                   .item<double>();
+  LossSum out;
+  for (std::size_t begin = 0; begin < indices.size(); begin += rows) {
+    const auto batch = gather(indices.subspan(begin, std::min(rows, indices.size() - begin)));
+    // A window of which nothing was observed has loss 0, and no say.
+    out.windows += static_cast<double>(batch.future_observed.gt(0.0).any(1).sum().item<std::int64_t>());
+    out.sum += model.losses(batch).sum(at::kDouble).item<double>();
+  }
   return out;
 }
 

@@ -28,8 +28,8 @@ class WindowSource {
   /// What the model loses on these windows, gathered some hundreds at a time.
   struct LossSum {
     double sum = 0.0;
-    double windows = 0.0;
-    /// NaN without windows.
+    double windows = 0.0;  ///< of which something was observed
+    /// NaN without such windows.
     [[nodiscard]] double mean() const { return sum / windows; }
   };
   [[nodiscard]] LossSum losses(models::Forecaster& model, std::span<const data::WindowIndex> indices);

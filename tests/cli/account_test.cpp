@@ -280,7 +280,7 @@ TEST_F(Account, TextRoundsOutwards) {
     delta.expect_around(numbers_behind(found.text, "delta in "), found.exact["delta"], 7, found.text);
 
     found = ask({"steps", with_noise, "--epsilon=30", "--delta=1e-5"});
-    steps.expect_around(numbers_behind(found.text, "spends "), found.exact["epsilon"], 7, found.text);
+    steps.expect_around(numbers_behind(found.text, "spends epsilon in "), found.exact["epsilon"], 7, found.text);
     left.expect_below(numbers_behind(found.text, "leaves epsilon ").at(0), found.exact["budget_left"], 4, found.text);
 
     found = ask({"sigma", option_of("--epsilon", multiplier), "--epochs=3", "--delta=1e-5", "--precision=0.01"});

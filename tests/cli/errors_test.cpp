@@ -221,6 +221,18 @@ TEST_F(Errors, SyntheticSeriesThatAreNone) {
 }
 
 // Settings that plan well and cannot be meant: said before anything is trained.
+TEST_F(Errors, AnEmptyValueIsNone) {
+  write_config();
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"--config", "config.yaml", "--output", ""}, {"--config", ""}, {"--config="}})
+    expect_failure(run(train, arguments), train, 2, {"given without a value; expected one"});
+  expect_failure(
+      run("tsdp-account", {"epsilon", "--num-sequences", "862", "--sequence-length", "13916", "--context-length", "96",
+                           "--forecast-length", "24", "--batch-size", "256", "--noise-multiplier", "4", "--delta",
+                           "1e-7", "--steps", "100", "--lags-length", ""}),
+      "tsdp-account", 2, {"--lags-length: given without a value"});
+}
+
 TEST_F(Errors, OptionsSayWhatWasFoundAndWhatWouldDo) {
   const auto refused = [&](const std::string& program, const std::vector<std::string>& arguments,
                            const std::vector<std::string>& parts) {
@@ -303,6 +315,18 @@ TEST_F(Errors, AdviceIsTold) {
   const auto alone = nlohmann::json::parse(plan(much).out)["expectation"];
   EXPECT_EQ(alone["pays"], true) << alone;
   expect_failure(plan({"--minutes", "5"}), train, 2, {"--minutes", "--advise"});
+  // With a noise of the user's own epsilon ends the run, and so does what it can learn.
+  auto loud = much;
+  for (const char* setting :
+       {"privacy.noise_multiplier=8", "privacy.target_epsilon=1", "privacy.composition=symmetrised",
+        "training.max_epochs=100000", "sampling.batch_size=100"})
+    loud.insert(loud.end(), {"--set", setting});
+  const auto cut = nlohmann::json::parse(plan(loud).out);
+  EXPECT_EQ(cut["ends_by"], "target_epsilon");
+  EXPECT_NEAR(cut["expectation"]["signal_to_noise"].get<double>(), std::sqrt(cut["steps"].get<double>()) * 100.0 / 8.0,
+              1e-6 * 100.0);
+  loud.insert(loud.end(), {"--set", "training.max_epochs=" + std::to_string(cut["steps"].get<int>())});
+  EXPECT_EQ(nlohmann::json::parse(plan(loud).out)["expectation"], cut["expectation"]);
   const auto nothing = run(train, {"--config", "config.yaml", "--advise"});
   EXPECT_EQ(nothing.exit_code, 0);
   EXPECT_NE(nothing.out.find("No setting is auto"), std::string::npos);

@@ -164,6 +164,31 @@ TEST_F(SeriesAccount, ComparesAllSamplers) {
   expect_failure(run(account, {"compare", "--batches", "10", "--epochs", "1", "--noise-multiplier", "1", "--delta",
                                "1e-6", "--w", "2"}),
                  account, 2, {"--w: not used by compare"});
+  auto of_events = question;
+  of_events.insert(of_events.end(), {"--relation", "event"});
+  expect_failure(run(account, of_events), account, 2, {"--relation: found event", "about whole series"});
+  // Where no lower end is known, the text says so, as JSON does.
+  const std::vector<std::string> wor = {"--relation", "series", "--top-level",        "wor",
+                                        "--batches",  "20",     "--noise-multiplier", "2"};
+  const auto with = [&](const char* command, const std::vector<std::string>& more) {
+    std::vector<std::string> all = {command};
+    all.insert(all.end(), wor.begin(), wor.end());
+    all.insert(all.end(), more.begin(), more.end());
+    return run(account, all).out;
+  };
+  EXPECT_NE(with("steps", {"--epsilon", "3", "--delta", "1e-5"}).find(": spends epsilon at most "), std::string::npos);
+  EXPECT_NE(with("profile", {"--steps", "3", "--epsilons", "1"}).find("\n1\tnot known\t"), std::string::npos)
+      << with("profile", {"--steps", "3", "--epsilons", "1"});
+}
+
+TEST_F(SeriesAccount, CurveAndPlotAreTwoFiles) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"figure", "B1"},
+                                                    {"profile", "--relation", "series", "--top-level", "poisson",
+                                                     "--batches", "20", "--noise-multiplier", "2", "--steps", "3"}}) {
+    auto all = arguments;
+    all.insert(all.end(), {"--csv", "x.svg", "--plot", "./x.svg"});
+    expect_failure(run(account, all), account, 2, {"--plot: found './x.svg', the file of --csv"});
+  }
 }
 
 TEST_F(SeriesAccount, DrawsTheFiguresOfBatchSamplers) {
@@ -276,6 +301,11 @@ TEST_F(SeriesAccount, LargestBatches) {
           {"largest batch: found 1001 of 1000", "at most as many as there are"});
   refused({"--noise-multiplier", "2", "--largest-batch", "0", "--num-sequences", "1000"}, 2,
           {"largest batch, or number of series: found 0"});
+  // One bin holds everybody: nothing is cut.
+  const auto one_bin = answered(run(account, {"epsilon", "--relation", "series", "--top-level", "balls_in_bins",
+                                              "--batches", "1", "--epochs", "1", "--noise-multiplier", "2", "--delta",
+                                              "1e-3", "--num-sequences", "30", "--largest-batch", "30", "--json"}));
+  EXPECT_GT(one_bin["epsilon"]["upper"].get<double>(), 1.0);
   expect_failure(
       run(account, {"epsilon", "--relation", "series", "--top-level", "wor", "--batches", "20", "--noise-multiplier",
                     "2", "--delta", "1e-5", "--epochs", "1", "--largest-batch", "110", "--num-sequences", "1000"}),

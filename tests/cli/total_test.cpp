@@ -117,6 +117,21 @@ TEST_F(Together, BudgetsRefuseInOneLine) {
   expect_failure(run(account, {"budget", "new.json", "--delta", "1e-6"}), account, 2, {"--epsilon"});
   expect_failure(run(account, {"budget", "new.json", "--epsilon", "1", "--delta", "1e-6", "--steps", "3"}), account, 2,
                  {"not used by budget"});
+  // What is written can be read again.
+  const std::vector<std::string> budget = {"budget", "unit.json", "--epsilon", "2", "--delta", "1e-6", "--relation"};
+  for (const auto& [unit, part] : {std::pair{std::vector<std::string>{"event", "--w", "0"}, "--w: found 0"},
+                                   {{"user", "--v", "-1"}, "--v: found -1"},
+                                   {{"series", "--w", "3"}, "--w, --v: given with --relation series"}}) {
+    auto all = budget;
+    all.insert(all.end(), unit.begin(), unit.end());
+    expect_failure(run(account, all), account, 2, {part});
+    EXPECT_FALSE(std::filesystem::exists(path("unit.json")));
+  }
+  const auto shown = run(account, {"budget", "budget.json"});
+  EXPECT_NE(shown.out.find("What is guaranteed, also if later runs are chosen by what earlier ones gave, is the whole: "
+                           "epsilon 2"),
+            std::string::npos)
+      << shown.out;
 }
 
 }  // namespace

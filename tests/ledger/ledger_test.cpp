@@ -47,7 +47,7 @@ Ledger ledger_of(const SubsamplingScheme::Parameters& law, PrivacyUnit unit = {}
   const auto curve = out.method.privacy()->curve();
   cost.epsilon = curve->epsilon(cost.delta, out.accounted_uses());
   cost.target_epsilon = std::max(8.0, cost.epsilon.upper);
-  cost.attack = stated(attack_bound(*curve, out.accounted_uses()));
+  cost.attack = stated_attack(*curve, out.accounted_uses(), cost.epsilon.upper, cost.delta);
   return out;
 }
 
@@ -271,7 +271,9 @@ TEST(LedgerDocument, TheCompositionIsPartOfTheTerms) {
   const auto& m = *ledger.method.privacy();
   ledger.method =
       PrivateMechanism(m.unit(), m.scheme(), m.clipping(), m.noise(), std::nullopt, 0.0, StepComposition::adaptive);
-  ledger.cost->epsilon = ledger.method.privacy()->curve()->epsilon(ledger.cost->delta, ledger.accounted_uses());
+  const auto curve = ledger.method.privacy()->curve();
+  ledger.cost->epsilon = curve->epsilon(ledger.cost->delta, ledger.accounted_uses());
+  ledger.cost->attack = stated_attack(*curve, ledger.accounted_uses(), ledger.cost->epsilon.upper, ledger.cost->delta);
   EXPECT_LT(ledger.cost->epsilon.upper, 0.95 * symmetrised.upper);
   const auto json = Json::parse(document(ledger).dump());
   EXPECT_TRUE(verify(json, "ledger").agrees());
@@ -300,7 +302,6 @@ TEST(LedgerDocument, TheCompositionIsPartOfTheTerms) {
 
 TEST(LedgerDocument, TheAttackersBoundsAreCheckedToo) {
   auto ledger = example();
-  ledger.cost->attack = stated(attack_bound(*ledger.method.privacy()->curve(), 100));
   EXPECT_TRUE(verify(document(ledger), "ledger").agrees());
   auto less = ledger;
   less.cost->attack->advantage *= 0.98;
@@ -317,6 +318,19 @@ TEST(LedgerDocument, TheAttackersBoundsAreCheckedToo) {
   json = document(ledger);
   json.erase("attack");
   EXPECT_FALSE(verify(json, "ledger").agrees());
+  EXPECT_GT(document(ledger)["gaussian"]["regret"].get<double>(), 0.01);
+  for (const auto* key : {"mu", "regret", "delta"}) {
+    json = document(ledger);
+    json["gaussian"][key] = 0.5 * json["gaussian"][key].get<double>();
+    EXPECT_FALSE(verify(json, "ledger").agrees()) << key;
+  }
+  json = document(ledger);
+  json["gaussian"]["meaning"] = "nobody learns anything";
+  EXPECT_FALSE(verify(json, "ledger").agrees());
+  // Ledgers of earlier programs have none.
+  json = document(ledger);
+  json.erase("gaussian");
+  EXPECT_TRUE(verify(json, "ledger").agrees());
   json = document(ledger);
   json["attack"]["false_positive_rate"] = 0.9;
   EXPECT_THROW(static_cast<void>(verify(json, "ledger")), DataError);

@@ -1,6 +1,7 @@
 // Several runs together: relations, composition, and the budget file.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <optional>
@@ -14,8 +15,11 @@
 #include "support/temporary_folder.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
+#include "tsdp/base/json.h"
+#include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant/accountant.h"
 #include "tsdp/privacy/terms/strategy.h"
+#include "tsdp/privacy/theorems/attack.h"
 
 namespace tsdp::mechanism {
 namespace {
@@ -264,6 +268,53 @@ TEST(Total, AStartIsKnownByItsKey) {
   EXPECT_EQ(both.earlier, std::vector<std::string>{"a"});
   EXPECT_TRUE(total_of({whole, next}).known_from_below);
   EXPECT_THROW(static_cast<void>(total_of({whole, next, whole})), UsageError);
+  // One run has one mechanism: another one under its name would hide what the start cost.
+  auto quieter = ledger_of(mechanism_of({}, 100.0), "a", 100);
+  quieter.run = earlier.run;
+  EXPECT_THROW(static_cast<void>(total_of({quieter, next})), DataError);
+}
+
+// A chain of starts is readable to its end, and a run that would make it too long does not begin.
+TEST(Total, AChainOfStartsIsReadToItsEnd) {
+  const auto mechanism = mechanism_of({});
+  auto last = ledger_of(mechanism, "run 1", 60);
+  const auto complete = [&](Ledger& of) {
+    of.program = "tsdp";
+    of.run.configuration = std::string(64, '0');
+    const auto curve = mechanism.curve();
+    of.cost->epsilon = curve->epsilon(1e-6, 60);
+    of.cost->target_epsilon = 8.0;
+    of.cost->attack = stated_attack(*curve, 60, of.cost->epsilon.upper, 1e-6);
+  };
+  complete(last);
+  int runs = 1;
+  for (;; ++runs) {
+    const auto text = document(last).dump();
+    const auto document_of_last = parse_json(text, "privacy.json");
+    const auto found = read_ledger(document_of_last, "privacy.json");
+    EXPECT_EQ(earlier_runs(found.start, "privacy.json").size(), static_cast<std::size_t>(runs - 1));
+    try {
+      require_room_for_start(found, "privacy.json");
+    } catch (const DataError& error) {
+      EXPECT_NE(std::string(error.what()).find("runs one after the other"), std::string::npos) << error.what();
+      break;
+    }
+    ASSERT_LT(runs, 100);
+    auto next = ledger_of(mechanism, cat("run ", runs + 1), 60);
+    complete(next);
+    next.start = {{}, StartOrigin::trained, std::string(64, 'a'), document_of_last};
+    last = next;
+  }
+  EXPECT_EQ(runs, 21);
+  // A run among those that it started from contradicts itself.
+  auto itself = ledger_of(mechanism, "x", 60);
+  complete(itself);
+  auto earlier = itself;
+  itself.start = {{}, StartOrigin::trained, std::string(64, 'a'), document(earlier)};
+  const auto differences = verify(document(itself), "privacy.json").differences;
+  EXPECT_NE(
+      std::find(differences.begin(), differences.end(), "start: found the run itself among those it started from"),
+      differences.end());
 }
 
 TEST(Relations, ContainWhatIsANeighbourUnderBoth) {

@@ -148,6 +148,10 @@ struct Ledger {
 /// DataError, beginning with `where`, if one cannot be read.
 [[nodiscard]] std::vector<Ledger> earlier_runs(const Start& start, const std::string& where);
 
+/// Throws DataError, beginning with `where`, if so many runs stand behind the weights of `ledger`'s model that the
+/// ledger of a run that starts from them could not be read.
+void require_room_for_start(const Ledger& ledger, const std::string& where);
+
 /// The origin of the start that a ledger document of any version of this program states. Throws DataError, beginning
 /// with `where`.
 [[nodiscard]] StartOrigin start_origin_of(const nlohmann::ordered_json& document, const std::string& where);

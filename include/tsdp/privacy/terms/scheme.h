@@ -156,6 +156,8 @@ class SubsamplingScheme {
   /// Expected number of windows a step, rounded up, those of all variables; the divisor of the noisy sum of windows is
   /// Λ nevertheless.
   [[nodiscard]] std::int64_t expected_windows() const noexcept;
+  /// Windows of a step on average, those of all variables counted once: what a reader is told.
+  [[nodiscard]] double mean_windows() const noexcept;
   /// The most windows that a step can have, λ V of each of its series; none if only chance limits them.
   [[nodiscard]] std::optional<std::int64_t> most_windows() const noexcept;
   /// What the noisy sum of the records of a step is divided by: Λ for windows; for series, their expected number.
