@@ -102,6 +102,36 @@ TEST(GaussianBound, CoversTheWholeProfileAndNotMuchMore) {
   check(poisson, 40, 1e-5, 0.98);
 }
 
+/// A bit that is told truly with odds e^ε₀ : 1. Its μ is 2 Φ⁻¹(p), p = e^ε₀/(1 + e^ε₀), where the two curves of
+/// false-positive and false-negative rates touch.
+class RandomisedResponse final : public PrivacyCurve {
+ public:
+  explicit RandomisedResponse(double epsilon) : truly_(std::exp(epsilon) / (1.0 + std::exp(epsilon))) {}
+  [[nodiscard]] Certificate methods() const override { return {}; }
+
+ protected:
+  [[nodiscard]] Interval find_delta(double epsilon, std::uint64_t, double, Certificate&) override {
+    const double delta = std::max(0.0, truly_ - std::exp(epsilon) * (1.0 - truly_));
+    return {delta, delta};
+  }
+  [[nodiscard]] Interval find_epsilon(double, std::uint64_t, double, Certificate&) override { return {}; }
+  [[nodiscard]] std::uint64_t search_uses(double, double, std::uint64_t, double) override { return 0; }
+
+ private:
+  double truly_;
+};
+
+TEST(GaussianBound, OfRandomisedResponseIsWhereTheCurvesTouch) {
+  for (const auto& [epsilon, quantile] : {std::pair{0.1, 0.0626545061}, {1.0, 0.6160176927}, {3.0, 1.6703418561}}) {
+    ASSERT_NEAR(phi(quantile), std::exp(epsilon) / (1.0 + std::exp(epsilon)), 1e-9);
+    RandomisedResponse curve(epsilon);
+    const auto bound = gaussian_bound(curve, 1, 2.0 * epsilon, 1e-9);
+    ASSERT_TRUE(bound);
+    EXPECT_GE(bound->mu, 2.0 * quantile * (1.0 - 1e-6));
+    EXPECT_LE(bound->mu, 2.0 * quantile * 1.05);
+  }
+}
+
 TEST(GaussianBound, RegretIsWhatMuLeavesOut) {
   // One use of a rare batch is far from Gaussian, 10,000 uses are close. The least κ at single rates is below it.
   Accountant rare(one_window_pair(0.001, 0.7));
