@@ -235,8 +235,8 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
   add("Windows scored",
       cat(s.scores.model.windows(), " (", s.windows, ") of ", s.data.dataset.name, ", ", c.dataset.prediction_length,
           " steps each",
-          s.data.shards ? cat("; of ", s.scores.series, " of ", scheme.sequences(), " series, of which rank 0's own ",
-                              std::ssize(s.data.dataset.series), ", with ", own, " windows, are shown one by one")
+          s.data.shards ? cat("; of ", s.scores.series, " of ", scheme.sequences(),
+                              " series, of which rank 0's own, with ", own, " windows, are shown one by one")
                         : std::string()));
   add("Model", cat(c.model.name, ", ", s.metadata.model.value("parameters", std::int64_t{0}), " parameters; reads ",
                    s.metadata.model.value("past_length", std::int64_t{0}), " past values"));
