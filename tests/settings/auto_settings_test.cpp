@@ -62,6 +62,7 @@ TEST(AutoSettings, TellChosenLags) {
   c.model.name = "deepar";
   c.model.lags = {1, 2, 24};
   c.privacy.noise_multiplier = 3.0;  // not calibrated: that is no matter of lags
+  c.privacy.composition = privacy::StepComposition::symmetrised;
   EXPECT_EQ(settle(c, lengths, "config.yaml").chosen.front().key, "model.context_length");
   c.model.chosen_lags = true;
   const auto told = settle(c, lengths, "config.yaml").chosen.front();
@@ -220,6 +221,7 @@ TEST(AutoSettings, TrainTheHeadOfAStartWhereThereIsMuchNoise) {
   c.model.candidates = {};
   c.model.auto_candidates = false;
   c.training.max_epochs = 10'000;
+  c.privacy.target_epsilon = 1e5;  // which ends no run
   const auto settled = [&](double noise) {
     c.privacy.noise_multiplier = noise;
     return settle(c, lengths, "");
@@ -349,6 +351,7 @@ TEST(AutoSettings, FewWindowsStayNearTheirStart) {
   auto c = all_auto();
   c.training.max_epochs = 1000;
   c.privacy.noise_multiplier = 4.0;
+  c.privacy.target_epsilon = 1e5;  // which ends no run
   const auto rate = [&](const privacy::SeriesLengths& of) { return *settle(c, of, "").config.optimizer.learning_rate; };
   // 40 series tell as much as 40 / (1 + 39 / 10) = 8.16: with 78 values a window, 400 windows are 3,823 values of each.
   EXPECT_EQ(rate(privacy::SeriesLengths::equal(40, 5000)), rate(privacy::SeriesLengths::equal(40, 10000)));

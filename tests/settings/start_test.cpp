@@ -27,7 +27,7 @@ Start trained_by(const Ledger& ledger) {
 TEST(Start, EveryLedgerSaysWhereWeightsComeFrom) {
   const auto synthetic = [] { return Start{{}, StartOrigin::synthetic, std::string(64, 'b'), {}}; }();
   // Noise that follows from a seed hides nothing.
-  auto of_a_seed = ledger_with("b");
+  auto of_a_seed = ledger_with("d");
   of_a_seed.reproducible = true;
   for (const auto& [start, origin] :
        {std::pair{Start{}, "fresh"}, std::pair{synthetic, "synthetic"},
