@@ -54,10 +54,10 @@ TEST_F(Variables, AreProtectedTogetherAndForecastTogether) {
                       "single step"),
             std::string::npos);
   for (const std::string text :
-       {"3 series of 2 variables, each of 104 values", "forecasts `pulse`, `pressure` of each series"})
+       {"3 series of 2 variables, each of 104 steps", "forecasts `pulse`, `pressure` of each series"})
     EXPECT_NE(content_of(path("together") / "model_card.md").find(text), std::string::npos) << text;
   const auto report = content_of(path("together") / "private" / "report.html");
-  EXPECT_NE(report.find("patients: 3 series of 2 variables"), std::string::npos);
+  EXPECT_NE(report.find("3 series of 2 variables, a value of each every"), std::string::npos);
   EXPECT_EQ(report.find("rank 0"), std::string::npos);
   // A report of one entry, whose forecast needs the other variable.
   EXPECT_EQ(run("tsdp-evaluate", {"--run", "together", "--report", "--series", "b/pressure"}).exit_code, 0);
