@@ -186,13 +186,12 @@ std::vector<ReportForecast> forecasts_of(const ReportSources& s, const std::vect
 }
 
 /// The best attacker's curve for the steps that the ledger charges.
-void add_attack(ReportContent& content, const ReportSources& s) {
+void add_attack(ReportContent& content, const ReportSources& s, const mechanism::TrainingMethod& method) {
   const auto& ledger = s.metadata.privacy;
   if (!ledger.value("private", false) || !ledger.contains("compositions") || !ledger.contains("noise_multiplier"))
     return;
   try {
-    // From the ledger's own terms, whatever configuration the model is scored with.
-    const auto curve = mechanism::read_ledger(ledger, "privacy.json").method.privacy()->curve();
+    const auto curve = method.privacy()->curve();
     for (const double rate : {0.0, 0.001, 0.003, 0.01, 0.02, 0.035}) content.false_positive_rates.push_back(rate);
     for (int i = 1; i <= 20; ++i) content.false_positive_rates.push_back(0.05 * i);
     content.true_positive_rates =
@@ -207,16 +206,11 @@ void add_attack(ReportContent& content, const ReportSources& s) {
 
 std::string now_text() { return data::moment_text(static_cast<data::Moment>(std::time(nullptr))) + " UTC"; }
 
-/// How the run made its batches, by its own ledger.
-privacy::SubsamplingScheme scheme_of_run(const ReportSources& s) {
-  return mechanism::read_ledger(s.metadata.privacy, s.folder.ledger().string()).method.scheme();
-}
-
 /// Facts of the run, by its own configuration and ledger, whatever it is scored with and on.
-std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s) {
+std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s,
+                                                          const privacy::SubsamplingScheme& scheme) {
   const auto c = read_config(s.folder.config());
   const auto& ledger = s.metadata.privacy;
-  const auto scheme = scheme_of_run(s);
   const auto& lengths = scheme.parameters().lengths;
   const bool owners = lengths.has_owners();
   const bool is_private = ledger.value("private", false);
@@ -309,7 +303,9 @@ ReportContent report_content(const ReportSources& s) {
   content.made = now_text();
   content.step = s.data.dataset.frequency.text();
   content.windows = s.windows;
-  content.steps_per_epoch = scheme_of_run(s).steps_per_epoch();
+  // From the ledger's own terms, whatever configuration the model is scored with.
+  const auto method = mechanism::read_ledger(s.metadata.privacy, s.folder.ledger().string()).method;
+  content.steps_per_epoch = method.scheme().steps_per_epoch();
   content.ledger = s.metadata.privacy;
   content.start_origin = mechanism::start_origin_of(content.ledger, s.folder.ledger().string());
   content.forecasts = forecasts_of(s, s.series.empty() ? choose_by_score(s, ranges) : choose_named(s, ranges));
@@ -332,8 +328,8 @@ ReportContent report_content(const ReportSources& s) {
   if (s.scores.start) content.start_crps = s.scores.start->mean_weighted_quantile_loss();
   if (s.scores.model.windows() == 0) content.scores.clear(), content.best_free = 0;
   content.metrics = training::read_metrics(s.folder.metrics());
-  add_attack(content, s);
-  content.facts = facts_of(s);
+  add_attack(content, s, method);
+  content.facts = facts_of(s, method.scheme());
   return content;
 }
 

@@ -49,12 +49,9 @@ std::vector<Model> models_of(const SweepPlan& plan) {
         if (line.starts_with(training::training_series_line)) model.series = line;
     try {
       const auto document = parse_json(read_file(folder.ledger()), where);
-      model.ledger = mechanism::read_ledger(document, where);
-      if (model.ledger->is_private() || mechanism::rests_on_data(model.ledger->start.origin))
-        if (const auto found = mechanism::verify(document, where); !found.agrees()) {
-          model.ledger.reset();
-          model.why = cat(where, ": ", found.differences.front());
-        }
+      auto found = mechanism::verify(document, where);
+      if (found.agrees()) model.ledger = std::move(found.terms);
+      else model.why = cat(where, ": ", found.differences.front());
     } catch (const Error& error) { model.why = error.what(); }
     const bool is_nobodys = model.ledger && model.ledger->synthetic && !model.ledger->is_private() &&
                             !mechanism::rests_on_data(model.ledger->start.origin);
