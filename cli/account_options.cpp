@@ -134,7 +134,8 @@ Subject configured_subject(const CLI::App& app, const MechanismOptions& o) {
     return mechanism::covering_theorem(
         unit, scheme, privacy::noise_by(strategy, multiplier, of == multiplier ? claim : std::nullopt), theorem);
   };
-  return {with_noise, sigma, std::move(config), {}, {}, strategy};
+  if (!whole_series) return {with_noise, sigma, std::move(config)};
+  return {with_noise, sigma, std::move(config), privacy::series_law_of(scheme), "both", strategy};
 }
 
 }  // namespace
@@ -317,6 +318,9 @@ std::shared_ptr<const privacy::Strategy> strategy_of(const MechanismOptions& o, 
 
 /// With correlated noise, all epochs are planned, so their number must be known.
 std::int64_t planned_epochs(const CLI::App& app) {
+  if (app.get_option_no_throw("--epochs") == nullptr)
+    throw UsageError(cat("--mechanism: correlated noise is planned for a number of epochs, which ", app.get_name(),
+                         " does not ask for; expected the command sigma or epsilon, with --epochs"));
   if (!is_given(app, "--epochs"))
     throw UsageError("--epochs: not given; expected a number of epochs, for which correlated noise is planned");
   long long value = 0;

@@ -105,9 +105,15 @@ std::string of_mechanism(const AppliedTheorem& m, std::uint64_t steps) {
              tsdp::privacy::composition_cited(m.composition), m.cut.chance ? ", " : "", m.cut.what);
 }
 
+/// Whether only one of the two directions was asked for.
+bool is_one_sided(const Subject& subject) { return subject.series && subject.direction != "both"; }
+
 /// What the numbers do not mean, one line each.
-std::string reservations(const AppliedTheorem& m, std::uint64_t steps) {
+std::string reservations(const Subject& subject, const AppliedTheorem& m, std::uint64_t steps) {
   std::string text;
+  if (is_one_sided(subject))
+    text += cat("\nThis is of the direction ", subject.direction,
+                " alone: no guarantee, which the larger of both directions is.");
   if (m.bound == tsdp::privacy::Bound::optimistic_lower)
     text +=
         m.rigorous(m.uses_of_steps(steps))
@@ -135,6 +141,15 @@ void state_precision(Json& out, const Interval& i, double precision, const Certi
                                       : "rounding or the size of the grids ended its refinement"));
 }
 
+/// Puts what `answer` is of, and what its ends rest on; says where they are not what one might take them for.
+void put_subject(Json& out, const char* what, const Certified& answer, const Subject& subject, const AppliedTheorem& m,
+                 std::uint64_t steps, double precision) {
+  put_mechanism(out, m, steps);
+  put_certificate(out, subject, m, answer.why);
+  if (what) warn_where_shuffled(subject, what, answer);
+  state_precision(out, answer, precision, answer.why, m, steps);
+}
+
 /// Puts how much of the budget is left after `spent`, for commands that are given one.
 std::string put_budget(Json& out, const Interval& spent, double target) {
   const double left = std::max(0.0, target - spent.upper);
@@ -152,13 +167,10 @@ Answer epsilon(const Subject& subject, const QueryOptions& query) {
   Answer out;
   out.json["epsilon"] = tsdp::cli::bracket_json(answer, why);
   out.json["delta"] = delta;
-  put_mechanism(out.json, m, steps);
-  put_certificate(out.json, subject, m, why);
-  state_precision(out.json, answer, query.precision, why, m, steps);
-  out.text =
-      cat(shown("epsilon", answer, why), " at delta ", delta, ": ", of_mechanism(m, steps), reservations(m, steps));
-  if (subject.series) {
-    warn_where_shuffled(subject, "epsilon", answer);
+  put_subject(out.json, "epsilon", answer, subject, m, steps, query.precision);
+  out.text = cat(shown("epsilon", answer, why), " at delta ", delta, ": ", of_mechanism(m, steps),
+                 reservations(subject, m, steps));
+  if (subject.series && !is_one_sided(subject)) {
     const auto replaced =
         tsdp::privacy::substitution_of(*subject.series, tsdp::privacy::noise_by(subject.strategy, m.noise_multiplier),
                                        m.uses_of_steps(steps), answer.upper, delta);
@@ -179,12 +191,9 @@ Answer delta(const Subject& subject, const QueryOptions& query) {
   Answer out;
   out.json["epsilon"] = epsilon;
   out.json["delta"] = tsdp::cli::bracket_json(answer, why);
-  put_mechanism(out.json, m, steps);
-  put_certificate(out.json, subject, m, why);
-  state_precision(out.json, answer, query.precision, why, m, steps);
-  warn_where_shuffled(subject, "delta", answer);
-  out.text =
-      cat(shown("delta", answer, why), " at epsilon ", epsilon, ": ", of_mechanism(m, steps), reservations(m, steps));
+  put_subject(out.json, "delta", answer, subject, m, steps, query.precision);
+  out.text = cat(shown("delta", answer, why), " at epsilon ", epsilon, ": ", of_mechanism(m, steps),
+                 reservations(subject, m, steps));
   return out;
 }
 
@@ -205,13 +214,10 @@ Answer steps(const Subject& subject, const QueryOptions& query) {
   Answer out;
   out.json["epsilon"] = tsdp::cli::bracket_json(spent, why);
   out.json["delta"] = delta;
-  put_mechanism(out.json, m, count);
-  put_certificate(out.json, subject, m, why);
-  warn_where_shuffled(subject, "epsilon", spent);
+  put_subject(out.json, "epsilon", spent, subject, m, count, query.precision);
   const auto left = put_budget(out.json, spent, target);
-  state_precision(out.json, spent, query.precision, why, m, count);
   out.text = cat("at most ", of_mechanism(m, count), " within epsilon ", target, " at delta ", delta, ": spends ",
-                 shown("epsilon", spent, why), ", ", left, reservations(m, count));
+                 shown("epsilon", spent, why), ", ", left, reservations(subject, m, count));
   return out;
 }
 
@@ -230,16 +236,14 @@ Answer sigma(const Subject& subject, const QueryOptions& query) {
     Answer out;
     out.json["epsilon"] = tsdp::cli::bracket_json(spent, why);
     out.json["delta"] = delta;
-    put_mechanism(out.json, m, count);
-    put_certificate(out.json, subject, m, why);
-    warn_where_shuffled(subject, "epsilon", spent);
+    put_subject(out.json, "epsilon", spent, subject, m, count, precision);
     const auto left = put_budget(out.json, spent, target);
-    state_precision(out.json, spent, precision, why, m, count);
+    if (subject.sampled) out.json["sampled"] = nullptr;
     if (claim) out.json["sampled"] = {{"epsilon", claim->epsilon}, {"delta", claim->delta}, {"key", claim->key.hex()}};
     out.text =
         cat("noise multiplier ", tsdp::rounded_up(m.noise_multiplier, 7), " spends ", shown("epsilon", spent, why),
             ", ", left, " at delta ", delta, claim ? cat(" (it passed the test with key ", claim->key.hex(), ")") : "",
-            ": ", of_mechanism(m, count), reservations(m, count));
+            ": ", of_mechanism(m, count), reservations(subject, m, count));
     return out;
   };
   const tsdp::privacy::PrivacyTarget wanted{target, delta, uses};
@@ -247,6 +251,9 @@ Answer sigma(const Subject& subject, const QueryOptions& query) {
     const auto noise = tsdp::privacy::least_sampled_noise(
         {*subject.series, subject.strategy->steps() / subject.series->batches, target, delta}, subject.strategy,
         [](int) { return tsdp::SecretKey::from_system(); });
+    if (!noise.sampled)
+      tsdp::log::warning(
+          "--sampled: no test by sampling was passed; the noise is certified without, for 0.99 of delta");
     return stated(tsdp::privacy::series_theorem(*subject.series, noise), noise.sampled);
   }
   const auto composition =
@@ -345,10 +352,8 @@ Answer profile(const Subject& subject, const QueryOptions& query) {
     const auto width = [](const Interval& i) { return i.upper > 0.0 ? 1.0 - i.lower / i.upper : 0.0; };
     if (!widest || width(value) > width(*widest)) widest = value;
   }
-  put_mechanism(out.json, m, count);
-  put_certificate(out.json, subject, m, why);
-  state_precision(out.json, *widest, precision, why, m, count);
-  out.text += reservations(m, count);
+  put_subject(out.json, nullptr, {*widest, why}, subject, m, count, precision);
+  out.text += reservations(subject, m, count);
   if (query.csv || query.plot) write_profile(out.json, cat("Privacy profile: ", of_mechanism(m, count)), query);
   return out;
 }
@@ -481,6 +486,7 @@ int make_budget(const CLI::App& command, const Options& o) {
   }
   tsdp::mechanism::create_budget(o.budget_file, tsdp::cli::needed_epsilon(o.query, {}),
                                  tsdp::cli::needed_delta(o.query, {}), unit);
+  if (o.common.json) return show_budget(o);
   return 0;
 }
 

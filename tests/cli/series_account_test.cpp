@@ -134,6 +134,30 @@ TEST_F(SeriesAccount, TakesOneDirectionARateAndAnOrder) {
   EXPECT_GT(json_of("epsilon", once)["epsilon"]["lower"], json_of("epsilon", shuffled)["epsilon"]["lower"]);
 }
 
+TEST_F(SeriesAccount, OneDirectionAloneIsNoGuarantee) {
+  const std::vector<std::string> law = {"--top-level", "poisson", "--batches", "6", "--delta", "1e-3"};
+  for (const auto& [command, more] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"epsilon", {"--noise-multiplier", "3", "--epochs", "4"}},
+           {"sigma", {"--epsilon", "1", "--epochs", "4"}},
+           {"steps", {"--epsilon", "1", "--noise-multiplier", "3"}}}) {
+    auto arguments = law;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    EXPECT_EQ(ask(command, arguments).out.find("no guarantee"), std::string::npos) << command;
+    arguments.insert(arguments.end(), {"--direction", "add"});
+    const auto one = ask(command, arguments).out;
+    EXPECT_NE(one.find("of the direction add alone: no guarantee"), std::string::npos) << one;
+    EXPECT_EQ(one.find("replaced by another"), std::string::npos) << one;
+    EXPECT_FALSE(json_of(command, arguments).contains("substitution"));
+  }
+}
+
+// Correlated noise is made for a number of epochs, so there is no "most steps" of it.
+TEST_F(SeriesAccount, StepsOfCorrelatedNoiseAreRefusedInOneLine) {
+  expect_failure(ask("steps", {"--top-level", "balls_in_bins", "--batches", "6", "--mechanism", "bsr",
+                               "--noise-multiplier", "3", "--epsilon", "2", "--delta", "1e-3"}),
+                 account, 2, {"--mechanism", "planned for a number of epochs", "sigma or epsilon, with --epochs"});
+}
+
 TEST_F(SeriesAccount, ComparesAllSamplers) {
   const std::vector<std::string> question = {"compare", "--batches", "1000", "--epochs", "1", "--noise-multiplier",
                                              "0.8",     "--delta",   "1e-6"};
@@ -413,6 +437,37 @@ TEST_F(SeriesAccount, AConfigurationsNoiseIsAccountedFor) {
                       "--set", "privacy.noise_multiplier=auto", "--set", "privacy.noise.mechanism=identity"},
                      source_folder()),
                  account, 2, {"sampling.top_level: found auto", "expected --set sampling.top_level=NAME"});
+}
+
+// All that stands beside an answer, not the number alone.
+TEST_F(SeriesAccount, AConfigurationAnswersAsTheOptionsDo) {
+  const std::vector<std::string> asked = {"--noise-multiplier", "8", "--epochs", "2", "--delta", "1e-5"};
+  const auto of = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "epsilon");
+    arguments.insert(arguments.end(), asked.begin(), asked.end());
+    return run(account, arguments, source_folder());
+  };
+  for (const std::string sampler : {"poisson", "shuffled", "deterministic", "balls_in_bins"}) {
+    std::vector<std::string> configured = {"--config", "configs/exchange_rate.yaml",
+                                           "--set",    "privacy.relation=series",
+                                           "--set",    "sampling.top_level=" + sampler,
+                                           "--set",    "sampling.batch_size=null",
+                                           "--set",    "sampling.batches=4",
+                                           "--set",    "training.max_epochs=2"};
+    std::vector<std::string> by_options = {"--relation", "series", "--top-level", sampler, "--batches", "4"};
+    EXPECT_EQ(of(configured).out, of(by_options).out) << sampler;
+    EXPECT_EQ(of(configured).err.find("Poisson numbers do not apply") != std::string::npos, sampler == "shuffled")
+        << of(configured).err;
+    configured.emplace_back("--json");
+    by_options.emplace_back("--json");
+    auto by_configuration = answered(of(configured));
+    auto by_command = answered(of(by_options));
+    for (auto* one : {&by_configuration, &by_command})
+      for (const auto* end : {"/epsilon/lower", "/epsilon/upper", "/substitution/epsilon"})
+        if (auto& number = (*one)[Json::json_pointer(end)]; number.is_number())
+          number = std::round(number.get<double>() * 1e8);  // rates differ in their last digits
+    EXPECT_EQ(by_configuration, by_command) << sampler;
+  }
 }
 
 // Zeros at the end of a file of coefficients are no bands, for whoever asks.

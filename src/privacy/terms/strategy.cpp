@@ -113,6 +113,19 @@ Strategy::Strategy(StrategyKind kind, NoiseRecursion recursion, std::int64_t ste
     lower_.push_back(exact ? static_cast<double>(size) : down(size - error[t]));
     upper_.push_back(exact ? static_cast<double>(size) : up(size + error[t]));
   }
+  // Of the other kinds C⁻¹ is bounded by how they are made.
+  if (kind_ == StrategyKind::file) check_inverse();
+}
+
+void Strategy::check_inverse() const {
+  const auto q = inverse();
+  double largest = 0.0;
+  for (const double one : q)
+    largest = std::isfinite(one) ? std::max(largest, std::abs(one)) : most_growth * q.front() * 2;
+  if (largest <= most_growth * q.front()) return;
+  throw UsageError(cat("coefficients: within ", steps_, " steps their noise grows to more than ", most_growth,
+                       " times that of the first step, where rounding would hide what is accounted for; expected a "
+                       "matrix whose inverse stays small, such as one whose coefficients fall"));
 }
 
 bool Strategy::is_identity() const noexcept {

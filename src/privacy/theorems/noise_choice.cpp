@@ -42,6 +42,12 @@ bool certified(const NoiseTarget& target, const std::shared_ptr<const Strategy>&
   return theorem.curve()->certifies(target.epsilon, target.delta, uses_of(target, theorem));
 }
 
+/// Throws PrivacyError where cuts of large batches take all of δ: twice their chance is what they cost at ε = 0,
+/// whatever the noise.
+void require_room_for_cuts(const AppliedTheorem& theorem, std::uint64_t uses, double delta) {
+  if (theorem.cut.chance && !(2.0 * theorem.cut.chance(uses) < delta)) throw too_many_cuts(delta);
+}
+
 /// σ with seven digits, or the next one above it with which the uses stay within the target as all commands state it.
 /// Calibration asks for δ(ε), on coarser grids; what epsilon() then gives may lie above the target by its rounding.
 double as_stated(double sigma, const PrivacyTarget& target, const std::function<AppliedTheorem(double)>& theorem_at,
@@ -85,8 +91,7 @@ double least_noise(const PrivacyTarget& target, const std::function<AppliedTheor
     return theorem.curve()->certifies(target.epsilon, target.delta, target.uses, precision);
   };
   const auto at_one = theorem_at(1.0);
-  // Twice that is what cuts cost at ε = 0, whatever the noise.
-  if (at_one.cut.chance && !(2.0 * at_one.cut.chance(target.uses) < target.delta)) throw too_many_cuts(target.delta);
+  require_room_for_cuts(at_one, target.uses, target.delta);
   if (at_one.composition == StepComposition::symmetrised)
     return as_stated(calibrate_noise([&](double sigma) { return suffices(theorem_at(sigma)); }, tolerance), target,
                      theorem_at, precision);
@@ -139,7 +144,9 @@ double least_noise(const PrivacyTarget& target, const std::function<AppliedTheor
 
 double least_noise(const NoiseTarget& target, const std::shared_ptr<const Strategy>& strategy, double tolerance) {
   const auto theorem_at = [&](double sigma) { return theorem_of(target, strategy, sigma); };
-  const auto uses = uses_of(target, theorem_at(1.0));
+  const auto at_one = theorem_at(1.0);
+  const auto uses = uses_of(target, at_one);
+  require_room_for_cuts(at_one, uses, target.delta);
   return as_stated(calibrate_noise([&](double sigma) { return certified(target, strategy, sigma); }, tolerance),
                    {target.epsilon, target.delta, uses}, theorem_at, default_precision);
 }

@@ -114,7 +114,7 @@ TEST(OwnOrders, NoPartsOfARecordMoveSumsFurther) {
 // The sum of the definition, and the share of all planned epochs that bounds the first ones.
 TEST(OwnOrders, AreAsDefined) {
   auto all = strategies(60);
-  all.emplace_back(StrategyKind::file, NoiseRecursion{NoiseRecursion::Form::banded, {1.0, 0.0, 0.0, 5.0}}, 60);
+  all.emplace_back(StrategyKind::file, NoiseRecursion{NoiseRecursion::Form::banded, {1.0, 0.0, 0.0, 1.2}}, 60);
   for (const auto& strategy : all) {
     const auto& c = strategy.column_upper();
     const double planned = squared_sensitivity_of_own_orders(strategy, 5, 12);
@@ -148,6 +148,22 @@ TEST(Gram, EntriesBeyondABandAreCyclic) {
   EXPECT_EQ(g.largest_beyond(3), 0.0);
   EXPECT_EQ(g.largest_beside(), 6.0);
   EXPECT_EQ(g.least_beside(), 1.0);
+}
+
+// C⁻¹ of such coefficients grows as 2^t, so that rounding would swallow the noise that is accounted for.
+TEST(Strategy, RefusesNoiseThatOutgrowsNumbers) {
+  const NoiseRecursion doubling{NoiseRecursion::Form::banded, {1.0, 2.0}};
+  EXPECT_NO_THROW(Strategy(StrategyKind::file, doubling, 21));
+  for (const std::int64_t steps : {22, 60, 5000})
+    EXPECT_THROW(Strategy(StrategyKind::file, doubling, steps), UsageError) << steps;
+  // Its scale does not matter, nor the form.
+  EXPECT_THROW(Strategy(StrategyKind::file, {NoiseRecursion::Form::banded, {1e-9, 2e-9}}, 60), UsageError);
+  EXPECT_THROW(Strategy(StrategyKind::file, {NoiseRecursion::Form::banded_inverse, {1.0, 1e7}}, 2), UsageError);
+  EXPECT_THROW(Strategy(StrategyKind::file, {NoiseRecursion::Form::buffered, {}, {0.5}, {3.0}}, 60), UsageError);
+  EXPECT_NO_THROW(Strategy(StrategyKind::file, square_root_bands(8), 5000));
+  // What the programs make does not grow.
+  for (const std::int64_t bands : {2, 16, 64})
+    EXPECT_NO_THROW(Strategy(StrategyKind::file, square_root_bands(bands), 20'000)) << bands;
 }
 
 TEST(Strategy, RefusesWhatItCannotBe) {

@@ -66,8 +66,11 @@ class Strategy {
   static constexpr std::int64_t most_steps = 10'000'000;
   /// Limit on coefficients (of either kind) × steps: seconds of work.
   static constexpr double most_work = 2e9;
+  /// How large entries of C⁻¹ may be beside its first: x = C⁻¹z is computed in double precision, so that C x is z to
+  /// about 2^-53 times this and the sum of |c|, far below the grid of 2^-24 that noise is drawn on.
+  static constexpr double most_growth = 1048576.0;
   /// steps N from 1 to most_steps. Throws UsageError for numbers that are not finite, a first coefficient that is not
-  /// positive, or numbers of `recursion` out of range.
+  /// positive, numbers of `recursion` out of range, or a file's C⁻¹ that grows by more than most_growth.
   Strategy(StrategyKind kind, NoiseRecursion recursion, std::int64_t steps);
 
   [[nodiscard]] StrategyKind kind() const noexcept { return kind_; }
@@ -98,6 +101,8 @@ class Strategy {
   std::int64_t bands_ = 1;
   std::vector<double> lower_, upper_;
   bool non_negative_ = true;
+
+  void check_inverse() const;
 };
 
 /// bsr and bisr with p bands, p ≥ 1. Throws UsageError for p < 1.
