@@ -47,7 +47,7 @@ void require_variables(const exporting::ModelMetadata& metadata, const std::stri
                                     : cat("the variables ", join(dataset.variables, ", ")),
           "; the model forecasts ", join(expected, ", "),
           " together: expected these columns of values, in this order (dataset.columns.value, or --columns "
-          "value=NAME for each)"));
+          "value=NAME,value=NAME)"));
 }
 
 nlohmann::ordered_json epsilon_covers(const nlohmann::ordered_json& ledger) {
@@ -137,15 +137,15 @@ void add_scores_of_start(evaluation::BacktestResult& scores, const models::Forec
 }
 
 std::vector<std::filesystem::path> files_read_by(const Config& config, const std::filesystem::path& config_file) {
-  std::vector<std::string> named = {config.dataset.path};
-  for (const auto* file : {&config.dataset.covariates, &config.dataset.owner_file, &config.privacy.noise_coefficients})
-    if (*file) named.push_back(**file);
-  for (const auto& candidate : config.model.candidates)
-    if (external_name(candidate)) named.push_back(candidate);
   std::vector<std::filesystem::path> out;
-  for (const auto& name : named)
-    for (const auto& file : {std::filesystem::path(name), config_file.parent_path() / name})
-      if (!name.empty() && is_there(file)) out.push_back(file);
+  auto named = config;
+  const auto add = [&](const auto& find) {
+    try {
+      find();
+    } catch (const DataError&) { return; }  // what is not there cannot be written over
+  };
+  add([&] { out = data_files(config, config_file); });
+  for (const auto& setting : file_settings(named)) add([&] { out.push_back(setting.find(config_file)); });
   return out;
 }
 

@@ -28,8 +28,8 @@ constexpr std::int64_t most_series_of_mixture = 128;
 constexpr double steps_of_mixture = 200.0;
 
 /// How far noise alone may carry a weight over a run, as learning rate times the root of the steps: `most` where the
-/// run's signal to noise g = √T Λ/σ is `enough`, and below that less in proportion to g², as the little that is then
-/// learnt is mostly noise.
+/// run's signal to noise g = √T n/σ, with n the windows (or series) of a step, is `enough`, and below that less in
+/// proportion to g², as the little that is then learnt is mostly noise.
 struct Reach {
   double most, enough;
 };
@@ -344,9 +344,11 @@ Settled settle_noise(SettledScheme settled, const privacy::SeriesLengths& length
   const double by_lengths = of_mixture ? 1.0 : share_of_reach(c, lengths);
   const bool trained = takes_steps(c) && !out.begins_at_random();
   const double less = trained ? taken_back(method) : 1.0;
-  const double signal = trained && c.privacy.enabled
-                            ? less * std::sqrt(steps) * scheme.divisor() / *c.privacy.noise_multiplier
-                            : std::numeric_limits<double>::infinity();
+  // A step cannot have more windows than there are, whatever it is divided by.
+  const double records =
+      scheme.parameters().record == privacy::Record::window ? scheme.mean_windows() : scheme.divisor();
+  const double signal = trained && c.privacy.enabled ? less * std::sqrt(steps) * records / *c.privacy.noise_multiplier
+                                                     : std::numeric_limits<double>::infinity();
   const auto of_all = reach_of_all(c.model.name, out.start.has_value());
   if (!c.training.trainable) choose_trainable(out, signal, of_all.enough);
   const auto reach = c.training.trainable == Trainable::head ? reach_of_head : of_mixture ? reach_of_mixture : of_all;

@@ -9,6 +9,10 @@
 
 #include "tsdp/settings/config.h"
 
+namespace YAML {
+class Node;
+}
+
 namespace tsdp::detail {
 
 /// A legal range; `open_low` excludes the lower end.
@@ -93,5 +97,26 @@ struct Option {
 
 /// All options, section by section, in the order of the reference page.
 [[nodiscard]] const std::vector<Option>& option_table();
+
+/// What values an option accepts, in words.
+[[nodiscard]] std::string accepts(const Value& value);
+
+/// What an option is where nobody gives it, in words.
+[[nodiscard]] std::string default_text(const Option& option);
+
+/// The YAML text of an option's value in `config`.
+[[nodiscard]] std::string value_text(const Value& value, const Config& config);
+
+/// What stands in `node`, for messages.
+[[nodiscard]] std::string shown(const YAML::Node& node);
+
+/// Stores `node` as the option's value in `config`. Throws UsageError, begun with `where`, for another type or range.
+void assign(const std::string& where, const Option& option, const YAML::Node& node, Config& config);
+
+/// Throws UsageError or PrivacyError, begun with `where`, for settings that contradict each other.
+void check_together(const std::string& where, const Config& config);
+
+/// The longest season that the model sees as a whole. A context that is not settled yet will hold any.
+[[nodiscard]] std::int64_t longest_season(const Config& config);
 
 }  // namespace tsdp::detail

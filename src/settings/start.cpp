@@ -149,20 +149,12 @@ std::vector<ShippedStart> shipped_starts() {
   return out;
 }
 
-std::optional<std::filesystem::path> start_file(const Config& config, const std::filesystem::path& config_file) {
-  const auto& asked = config.model.start;
-  if (asked == "fresh" || asked == "pretrained" || asked == "auto") return std::nullopt;
-  // A run's own weights lie next to its configuration, whatever the working directory holds.
-  const auto beside = config_file.parent_path() / asked;
-  return is_there(beside) ? beside : find_file("model.start", asked, config_file);
-}
-
 std::optional<StartWeights> find_start(const Config& config, const std::filesystem::path& config_file,
                                        std::int64_t most_context) {
   const auto& asked = config.model.start;
   if (asked == "fresh") return std::nullopt;
-  if (const auto file = start_file(config, config_file)) {
-    auto out = read_start(*file);
+  if (config.model.starts_from_file()) {
+    auto out = read_start(find_copied_file("model.start", asked, config_file));
     if (const auto why = misfit(config, out))
       throw UsageError(cat("model.start: found ", asked, ", which does not fit: ", *why));
     return out;
@@ -283,8 +275,7 @@ std::vector<StartWeights> find_networks(Config& config, const std::filesystem::p
     }
     candidates.push_back(candidate);
     if (!network_name(candidate)) continue;
-    const auto beside = config_file.parent_path() / candidate;
-    auto network = read_start(is_there(beside) ? beside : find_file("model.candidates", candidate, config_file));
+    auto network = read_start(find_copied_file("model.candidates", candidate, config_file));
     const auto what = cat("model.candidates: found ", candidate);
     if (const auto why = misfit_beside(config, network)) throw UsageError(cat(what, ", which does not fit: ", *why));
     if (const auto read = values_read_by(config, network);

@@ -134,21 +134,11 @@ class Scheduler {
   /// starts, candidates, coefficients of noise; by the name the configuration uses.
   [[nodiscard]] std::map<std::string, std::filesystem::path> inputs() const {
     std::map<std::string, std::filesystem::path> out;
-    const auto& from = plan_.file.config;
     for (const auto& run : plan_.runs) {
-      const auto& c = run.config;
-      if (c.dataset.has_ranks())
-        throw UsageError(cat("dataset.path: found ", c.dataset.path,
-                             "; a sweep does not read files of several ranks: expected one file"));
-      if (!c.dataset.is_synthetic()) out.try_emplace(c.dataset.path, find_data_file(c.dataset.path, from));
-      if (const auto& name = c.privacy.noise_coefficients)
-        out.try_emplace(*name, find_file("privacy.noise.coefficients", *name, from));
-      if (const auto& name = c.dataset.covariates)
-        out.try_emplace(*name, find_file("dataset.covariates.file", *name, from));
-      if (const auto& name = c.dataset.owner_file) out.try_emplace(*name, find_file("dataset.owner.file", *name, from));
-      if (const auto file = mechanism::start_file(c, from)) out.try_emplace(c.model.start, *file);
-      for (const auto& name : c.model.candidates)
-        if (external_name(name)) out.try_emplace(name, find_file("model.candidates", name, from));
+      auto c = run.config;
+      for (const auto& file : data_files(c, plan_.file.config))
+        out.try_emplace(c.dataset.has_ranks() ? file.string() : c.dataset.path, file);
+      for (const auto& setting : file_settings(c)) out.try_emplace(*setting.value, setting.find(plan_.file.config));
     }
     return out;
   }
@@ -206,8 +196,7 @@ class Scheduler {
     // Reported once here, not by every run.
     std::set<std::string> looked;
     for (const auto& run : plan_.runs)
-      if (!run.config.dataset.is_synthetic() && looked.insert(run.config.dataset.path).second)
-        static_cast<void>(find_data_file(run.config.dataset.path, plan_.file.config));
+      if (looked.insert(run.config.dataset.path).second) static_cast<void>(data_files(run.config, plan_.file.config));
   }
 
   [[nodiscard]] bool stop_asked() const { return options_.stop != nullptr && options_.stop->load(); }

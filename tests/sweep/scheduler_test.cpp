@@ -195,13 +195,27 @@ TEST_F(SchedulerTest, SeedsOfOtherDataNeverShareATable) {
   EXPECT_TRUE(run_sweep(plan_, options_).empty());
 }
 
+TEST_F(SchedulerTest, AllFilesOfAPathWithRanksAreTheData) {
+  const auto by_rank = plan(replaced(small_sweep, "privacy.target_epsilon: 2", "dataset.path: 'part{rank}.txt'"));
+  EXPECT_THROW(run_sweep(by_rank, options_), DataError);
+  write("part0.txt", "1,2\n");
+  write("part1.txt", "1,3\n");
+  EXPECT_TRUE(run_sweep(by_rank, options_).empty());
+  write("part1.txt", "1,4\n");
+  EXPECT_THROW(run_sweep(by_rank, options_), DataError);
+  write("part1.txt", "1,3\n");
+  EXPECT_TRUE(run_sweep(by_rank, options_).empty());
+}
+
 TEST_F(SchedulerTest, NorDoSeedsFromOtherStartsOrWithOtherNoise) {
   write("start.safetensors", "weights");
   write("others.jsonl", "forecasts");
+  write("network.safetensors", "weights of a candidate");
   write("coefficients.json", "[1.0, 0.5]");
   const auto text = replaced(
       small_sweep, "privacy.target_epsilon: 2",
-      "model.start: start.safetensors, model.candidates: [start, others.jsonl], sampling.top_level: balls_in_bins, "
+      "model.start: start.safetensors, model.candidates: [start, others.jsonl, network.safetensors], "
+      "sampling.top_level: balls_in_bins, "
       "sampling.batches: 2, sampling.batch_size: "
       "null, privacy.relation: series, privacy.noise.mechanism: file, privacy.noise.coefficients: coefficients.json");
   const auto by_rank = replaced(replaced(text, "privacy.w: 1", "optimizer.learning_rate: 1e-3"), "privacy.w: 2",
@@ -209,6 +223,7 @@ TEST_F(SchedulerTest, NorDoSeedsFromOtherStartsOrWithOtherNoise) {
   EXPECT_TRUE(run_sweep(plan(by_rank), options_).empty());
   for (const auto& [name, was] : {std::pair{"start.safetensors", "weights"},
                                   {"others.jsonl", "forecasts"},
+                                  {"network.safetensors", "weights of a candidate"},
                                   {"coefficients.json", "[1.0, 0.5]"}}) {
     write(name, "[1.0, 0.25]");
     try {

@@ -94,6 +94,8 @@ struct Config {
     std::string start = "fresh";                       // or pretrained, auto, a file
     std::vector<std::string> candidates = {};          // beside the network
     bool auto_candidates = true;
+
+    [[nodiscard]] bool starts_from_file() const { return start != "fresh" && start != "pretrained" && start != "auto"; }
   } model;
   struct Sampling {
     tsdp::privacy::TopLevel top_level = tsdp::privacy::TopLevel::without_replacement;
@@ -204,6 +206,27 @@ void check_setting(const std::string& where, const std::string& key, const std::
 [[nodiscard]] std::filesystem::path find_data_file(const std::string& path, const std::filesystem::path& config_file);
 /// Whether there is one.
 [[nodiscard]] bool is_data_file(const std::string& path, const std::filesystem::path& config_file);
+
+/// find_file for a file that a run copies into its own folder: that beside the configuration comes first, whatever the
+/// working directory holds.
+[[nodiscard]] std::filesystem::path find_copied_file(const std::string& key, const std::string& path,
+                                                     const std::filesystem::path& config_file);
+
+/// The files of the series of `config`: of a path with {rank} those that are here. Throws DataError if there is none.
+[[nodiscard]] std::vector<std::filesystem::path> data_files(const Config& config,
+                                                            const std::filesystem::path& config_file);
+
+/// A setting whose value names a file that is read.
+struct FileSetting {
+  std::string key;
+  std::string* value;
+  bool copied = false;  ///< find_copied_file finds it
+
+  /// Throws DataError if there is no such file.
+  [[nodiscard]] std::filesystem::path find(const std::filesystem::path& config_file) const;
+};
+/// All of them in `config`, which they point into, but for dataset.path (data_files).
+[[nodiscard]] std::vector<FileSetting> file_settings(Config& config);
 
 /// Finds a configuration by name: as given or, if a relative name is not found that way, in these folders of the
 /// project, in order. Throws UsageError naming the places searched.

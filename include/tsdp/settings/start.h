@@ -47,11 +47,6 @@ struct ShippedStart {
 /// The shipped weights in the order of their names; none if the program has no project around it. Throws DataError.
 [[nodiscard]] std::vector<ShippedStart> shipped_starts();
 
-/// The file that model.start of `config`, read from `config_file`, names; none if it names no file (fresh, pretrained,
-/// auto). Throws DataError if the file is missing.
-[[nodiscard]] std::optional<std::filesystem::path> start_file(const Config& config,
-                                                              const std::filesystem::path& config_file);
-
 /// The weights that model.start of `config` asks for; none: fresh ones. If several shipped ones fit (their context may
 /// differ, if it is not settled), the one for the shortest forecasts is taken; `auto` takes none that reads more than
 /// `most_context` steps, for series that hold no more. Throws UsageError if `pretrained` is asked for and none fits,
