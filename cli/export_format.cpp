@@ -53,6 +53,9 @@ Outcome run_child(std::vector<std::string> words) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
   out.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  if (out.err.empty())
+    out.err = WIFEXITED(status) ? cat("Python ended with exit code ", out.exit_code)
+                                : cat("Python was ended by signal ", WTERMSIG(status));
   return out;
 }
 
@@ -78,8 +81,7 @@ void write_by_python(const std::filesystem::path& model, const std::filesystem::
                                        "); install it (pip install ./python), or let TSDP_PYTHON name the Python "
                                        "that has it"));
   if (outcome.exit_code == static_cast<int>(ExitCode::data)) throw DataError(last_line(outcome.err));
-  throw Error(ExitCode::failure, cat("--format ", name(format), ": ",
-                                     outcome.err.empty() ? "Python was ended by a signal" : last_line(outcome.err)));
+  throw Error(ExitCode::failure, cat("--format ", name(format), ": ", last_line(outcome.err)));
 }
 
 }  // namespace tsdp::cli

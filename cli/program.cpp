@@ -171,6 +171,11 @@ const std::atomic<bool>& stop_on_signals() {
   return stop_asked;
 }
 
+void end_on_signals() {
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+}
+
 int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std::function<int()>& body) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error line, not a death
   const auto fail = [&](ExitCode code, std::string line) {

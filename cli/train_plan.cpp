@@ -20,6 +20,12 @@ bool beside_candidates(const mechanism::Settled& run) {
 /// a network that forecasts alone. The mixture with candidates has most of that already (docs/results.md).
 bool pays(const mechanism::Settled& run) { return run.expected->share >= 0.1 && !beside_candidates(run); }
 
+/// Of what more would help: a record that is whole hides no better for being longer.
+std::string more_records(const Config& config) {
+  if (config.privacy.relation != privacy::Relation::series) return "more or longer series";
+  return config.dataset.has_owners() ? "more owners" : "more series";
+}
+
 std::string why_it_pays_or_not(const mechanism::Settled& run) {
   if (!run.config.privacy.enabled) return "privacy.enabled is false: training costs no epsilon";
   if (!run.expected)
@@ -39,8 +45,8 @@ std::string why_it_pays_or_not(const mechanism::Settled& run) {
         "training is expected to add little: model.candidates learn most of it from each series' own past, for no "
         "epsilon; the network alone (model.candidates=[]) would gain ",
         share, ", ", signal, without);
-  return cat("training is expected to add little to the start (", share, "): ", signal,
-             "; more or longer series, or a larger privacy.target_epsilon, would help", without);
+  return cat("training is expected to add little to the start (", share, "): ", signal, "; ", more_records(run.config),
+             ", or a larger privacy.target_epsilon, would help", without);
 }
 
 }  // namespace
@@ -82,7 +88,9 @@ Json plan_json(const Config& config, const training::Trainer& trainer, models::F
   out["windows_per_step"] = method.scheme().mean_windows();
   if (const auto most = method.scheme().most_windows()) out["most_windows_per_step"] = *most / variables;
   out["model"] = model.name();
-  out["parameters"] = model.parameters().count();
+  // A mixture that is trained has parameters of its own beside those of the network.
+  out["parameters"] =
+      model.parameters().count() + (&model.network() == &model ? 0 : model.network().parameters().count());
   out["trained_parameters"] = model.parameters().trained_count();
   out["memory_mb"] = static_cast<double>(trainer.memory()) / 1e6;
   if (method.privacy()) {

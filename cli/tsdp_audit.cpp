@@ -97,12 +97,14 @@ tsdp::Config audited_part_of(tsdp::Config config) {
 }
 
 std::string text_of(const tsdp::audit::MembershipVerdict& v, const tsdp::audit::MembershipOptions& options) {
-  return cat("attacked:  whether ", tsdp::visible(v.target), " was among the data of a released model; ",
-             options.models, " models trained, ", v.models, " of them tried\n",
-             "found:     ", rounded(100.0 * v.true_positives, 3), " % of the models with it, and ",
-             rounded(100.0 * v.false_positives, 3), " % of those without: an advantage of ",
-             rounded(v.true_positives - v.false_positives, 3), " (from ", rounded_down(v.advantage.lower, 3), " to ",
-             rounded_up(v.advantage.upper, 3), ", confidence ", options.confidence, ")\n", "bound:     ",
+  const auto who = v.series == 1 ? cat(tsdp::visible(v.target), " was")
+                                 : cat("the ", v.series, " series of the owner of ", tsdp::visible(v.target), " were");
+  return cat("attacked:  whether ", who, " among the data of a released model; ", options.models, " models trained, ",
+             v.models, " of them tried\n", "found:     ", rounded(100.0 * v.true_positives, 3),
+             " % of the models with it, and ", rounded(100.0 * v.false_positives, 3),
+             " % of those without: an advantage of ", rounded(v.true_positives - v.false_positives, 3), " (from ",
+             rounded_down(v.advantage.lower, 3), " to ", rounded_up(v.advantage.upper, 3), ", confidence ",
+             options.confidence, ")\n", "bound:     ",
              v.bound < 1.0 ? cat("at most ", rounded_up(v.bound, 3), " for any attack, by the run's epsilon",
                                  v.reproducible ? ", of whoever does not know the seed" : "",
                                  v.not_counted.empty() ? std::string() : cat("; not counted: ", v.not_counted))

@@ -83,13 +83,8 @@ void name_files_for_run(tsdp::Config& config, std::int64_t first_file, const std
   if (auto& path = config.dataset.path; config.dataset.has_ranks())
     path = pattern_for_run(config.dataset, first_file, config_file, run);
   else if (!config.dataset.is_synthetic()) path = path_for_run(path, tsdp::find_data_file(path, config_file), run);
-  if (auto& file = config.dataset.covariates)
-    file = path_for_run(*file, tsdp::find_file("dataset.covariates.file", *file, config_file), run);
-  if (auto& file = config.dataset.owner_file)
-    file = path_for_run(*file, tsdp::find_file("dataset.owner.file", *file, config_file), run);
-  for (auto& candidate : config.model.candidates)
-    if (tsdp::external_name(candidate))
-      candidate = path_for_run(candidate, tsdp::find_file("model.candidates", candidate, config_file), run);
+  for (const auto& setting : tsdp::file_settings(config))
+    if (!setting.copied) *setting.value = path_for_run(*setting.value, setting.find(config_file), run);
 }
 
 /// Warns if the series are fewer or shorter than the settings assume.
@@ -99,6 +94,13 @@ void warn_of_sizes(const tsdp::Config& config, const tsdp::privacy::SubsamplingS
     tsdp::log::warning(cat("sampling.batch_size: found ", *config.sampling.batch_size,
                            ", by which every step is divided; the ", scheme.sequences(), " series give ", windows,
                            " windows a step: set it to ", windows));
+  // Runs of earlier versions may have it, so their configurations are read.
+  if (const auto held = config.dataset.validation_length; held && *held > 0 && *held < config.dataset.prediction_length)
+    tsdp::log::warning(cat("dataset.validation_length: found ", *held, ", which holds no window of ",
+                           config.dataset.prediction_length,
+                           " steps: so many values of each series are left out of training, and there is no "
+                           "validation loss; expected 0, or at least ",
+                           config.dataset.prediction_length));
   const auto reach = scheme.parameters().context_length;
   if (config.training.trainable == tsdp::Trainable::mixture) return;  // candidates do with what there is
   if (const auto longest = scheme.parameters().lengths.longest(); reach > longest)
@@ -257,6 +259,8 @@ void take_steps(tsdp::training::Trainer& trainer, const tsdp::training::RunFolde
     throw tsdp::Error(tsdp::ExitCode::interrupted,
                       cat("interrupted after step ", trainer.step(), " of ", trainer.plan().steps,
                           "; go on with: tsdp-train --resume ", folder.root.string()));
+  // Scoring looks at no flag. What it leaves is made again by --resume.
+  tsdp::cli::end_on_signals();
 }
 
 /// Logs scores of test windows, which `where` says.
@@ -300,8 +304,16 @@ void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedD
   // Scores what is released: the exported file.
   auto exported = tsdp::exporting::load_model(folder.model(), at::kCPU);
   const auto ledger = exported.metadata.privacy;
-  auto scores = tsdp::evaluation::backtest(exported.module, data.dataset, data.split.test, config.dataset.season_length,
-                                           at::kCPU);
+  auto scores = [&] {
+    try {
+      return tsdp::evaluation::backtest(exported.module, data.dataset, data.split.test, config.dataset.season_length,
+                                        at::kCPU);
+    } catch (const tsdp::Error& error) {
+      throw tsdp::Error(error.code(), cat(folder.model().string(), " cannot be scored: ", error.what(),
+                                          "; what the run has charged stays spent, and a new one with a smaller "
+                                          "optimizer.learning_rate may do better"));
+    }
+  }();
   tsdp::log::info(cat("the model: ", ledger["statement"].get<std::string>()));
   if (const auto unused = tsdp::cli::unused_text(plan, "would have used"); !unused.empty())
     tsdp::log::info(
@@ -419,6 +431,7 @@ int train_as(tsdp::training::Ranks& ranks, const Options& asked_for) {
     return 0;
   }
   if (o.advise) {
+    warn_of_sizes(settled.config, settled.method.scheme());
     advise(o, std::move(settled), data, config_file, device);
     return 0;
   }

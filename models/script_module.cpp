@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 
+#include "base/single_precision.h"
 #include "mixture.h"
 #include "scalers.h"
 #include "tsdp/base/error.h"
@@ -96,13 +97,9 @@ const char* from_paths_script =
 
 namespace {
 
-/// The bound in the precision of the weights, rounded inwards, so that nothing cut there is outside.
+/// The bound in the precision of the weights.
 double within(double bound, bool from_below, at::ScalarType precision) {
-  if (precision != at::kFloat || !std::isfinite(bound)) return bound;
-  auto rounded = static_cast<float>(bound);
-  if (from_below && rounded < bound) rounded = std::nextafter(rounded, std::numeric_limits<float>::infinity());
-  if (!from_below && rounded > bound) rounded = std::nextafter(rounded, -std::numeric_limits<float>::infinity());
-  return rounded;
+  return precision == at::kFloat && std::isfinite(bound) ? bound_inwards(bound, from_below) : bound;
 }
 
 /// The TorchScript source of student_t_quantile(self, df, level), double precision in and out: Hill's (1970)

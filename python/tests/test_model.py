@@ -15,6 +15,7 @@ import pytest
 
 import tsdp
 from conftest import hourly_frame
+from tsdp import formats
 from tsdp.programs import run_program
 
 LEVELS = [0.05, 0.5, 0.9]
@@ -163,7 +164,25 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
         tsdp.load(tmp_path / "text.pt")
 
 
-@pytest.mark.parametrize("level", [(), (0.0,), (1.0,), (0.5, 0.5)])
-def test_quantiles_lie_between_0_and_1(level: tuple[float, ...], run: tsdp.Run) -> None:
+@pytest.mark.parametrize("level", [(), (0.0,), (1.0,), (0.5, 0.5), (1e-9,), ("a",), 0.5])
+def test_quantiles_lie_between_0_and_1(level: Any, run: tsdp.Run) -> None:
     with pytest.raises(tsdp.UsageError, match="quantiles"):
         run.model.predict(hourly_frame(1, 60), quantiles=level)
+
+
+@pytest.mark.parametrize(
+    "name, value", [("n", 2.5), ("n", "2"), ("samples", 1.5), ("samples", "many"), ("seed", -1), ("seed", "x"), ("candidates", "file.pt")]
+)
+def test_arguments_of_other_types_are_refused(name: str, value: Any, run: tsdp.Run) -> None:
+    with pytest.raises(tsdp.UsageError, match=f"{name}: found {value!r}; expected"):
+        run.model.predict(hourly_frame(1, 60), **{name: value})
+
+
+def test_devices_and_folders_that_are_not_there_are_refused(run: tsdp.Run, tmp_path: Path) -> None:
+    with pytest.raises(tsdp.UsageError, match="device: found 'zzz'"):
+        tsdp.load(run.folder / "model.pt", "zzz")
+    with pytest.raises(tsdp.UsageError, match="in a folder that is not there"):
+        formats.export(run.folder / "model.pt", tmp_path / "none" / "model.onnx", "onnx")
+    for read in lambda: tsdp.Run(tmp_path).privacy, lambda: tsdp.Run(tmp_path).to_tensorboard():
+        with pytest.raises(tsdp.DataError, match="expected the folder of a run"):
+            read()

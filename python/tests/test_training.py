@@ -204,6 +204,8 @@ def test_tensorboard_shows_what_was_logged(run: tsdp.Run) -> None:
             logged.setdefault(name, []).append((entry["step"], pytest.approx(entry[name], rel=1e-6)))
     assert len(logged["loss"]) > 1 and logged["epsilon_upper"]
     for _ in range(2):  # a second time in place of the first
+        with (run.folder / "private" / "metrics.jsonl").open("a") as log:
+            log.write('{"step": 7, "lo')  # as a crash leaves it
         folder = run.to_tensorboard()
         assert folder.stat().st_mode & 0o077 == 0
         shown = accumulators.EventAccumulator(str(folder), size_guidance={"scalars": 0})
@@ -298,6 +300,11 @@ def test_all_series_of_an_owner_are_one_record(programs: None, tmp_path: Path) -
     for owner, said in ({names[0]: "north"}, "found none of series"), ("street", "no column"), (homes | {names[1]: float("nan")}, "found none"):
         with pytest.raises(tsdp.DataError, match=said):
             tsdp.plan(frame, owner=owner, **options)
+    # One owner, as Python and pandas have it.
+    assert tsdp.plan(frame, owner=dict(zip(names, [1, 2.0, 1.0, 2])), **options)["sequences"] == 2
+    for mixed, said in ([7, "7", 8, 9], "two owners that are both written '7'"), ([[1], 2, 3, 4], "expected a name or a number"):
+        with pytest.raises(tsdp.DataError, match=said):
+            tsdp.plan(frame, owner=dict(zip(names, mixed)), **options)
     moved = frame.assign(home=["a", *["b"] * (len(frame) - 1)])
     with pytest.raises(tsdp.DataError, match="several owners"):
         tsdp.plan(moved, owner="home", **options)

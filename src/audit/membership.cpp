@@ -203,6 +203,7 @@ MembershipVerdict attack_membership(const mechanism::Settled& run, const data::P
   }
   auto verdict = judge_membership(with, without, bound, options.confidence);
   verdict.target = data.dataset.series[*target].id;
+  verdict.series = of_target.size();
   verdict.not_counted = not_counted;
   verdict.reproducible = run.config.training.reproducible;
   return verdict;
@@ -211,6 +212,7 @@ MembershipVerdict attack_membership(const mechanism::Settled& run, const data::P
 nlohmann::ordered_json to_json(const MembershipVerdict& verdict, const MembershipOptions& options) {
   return {{"mode", "membership"},
           {"target", verdict.target},
+          {"series_of_target", verdict.series},
           {"models", options.models},
           {"tried", verdict.models},
           {"confidence", options.confidence},

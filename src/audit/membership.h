@@ -36,6 +36,7 @@ struct MembershipVerdict {
   double bound = 1.0;
   std::string not_counted;  ///< what the bound leaves out of the run's start (mechanism::not_counted_of_start)
   bool reproducible = false;  ///< the bound is about whoever does not know the seed
+  std::size_t series = 1;     ///< that are absent together: with owners, those of the target's owner
   [[nodiscard]] bool contradicted() const { return advantage.lower > bound; }
 };
 

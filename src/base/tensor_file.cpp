@@ -110,7 +110,7 @@ TensorFile read_tensor_file(std::string_view bytes, const std::string& where) {
   for (std::size_t i = 0; i < length_size; ++i)
     length |= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
   if (length > largest_header || length > bytes.size() - length_size - checksum_size)
-    throw damaged("a header of ", length, " bytes");
+    throw damaged("or another kind of file: no header");
   // Checked first of all, so that nothing below reads what a flipped bit made.
   if (checksum(bytes.substr(0, bytes.size() - checksum_size)) != bytes.substr(bytes.size() - checksum_size))
     throw damaged("its checksum does not fit");

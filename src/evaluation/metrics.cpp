@@ -83,7 +83,8 @@ void check(const WindowForecast& w, std::size_t rows) {
   const auto horizon = w.target.size();
   const auto is_nan = [](double x) { return std::isnan(x); };
   if (std::any_of(w.quantiles.begin(), w.quantiles.end(), is_nan) || std::any_of(w.mean.begin(), w.mean.end(), is_nan))
-    throw Error(ExitCode::failure, "a forecast holds NaN; the model did not train to finite weights");
+    throw Error(ExitCode::failure,
+                "a forecast holds NaN; the model's weights are not finite, or too large to compute with");
   if (w.quantiles.size() != rows * horizon || w.mean.size() != horizon)
     throw Error(ExitCode::failure, "a forecast has another shape than its metrics");
 }

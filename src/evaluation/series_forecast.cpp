@@ -18,8 +18,9 @@ constexpr std::int64_t batch_draws = 50'000'000;  // uniform numbers of the samp
 
 std::vector<double> values_of(const double* from, std::size_t count) {
   if (!std::all_of(from, from + count, [](double x) { return std::isfinite(x); }))
-    throw Error(ExitCode::failure,
-                "a forecast is not finite; the model did not train to finite weights, or its input is too large");
+    throw Error(
+        ExitCode::failure,
+        "a forecast is not finite; the model's weights are not finite or too large to compute with, or its input is");
   return {from, from + count};
 }
 

@@ -38,6 +38,10 @@ void require_fit(const LoadedModel& model, const std::string& file, const data::
   if (const auto names = mechanism::covariates_of(about, file); !names.empty() && names != dataset.covariates.names)
     refuse("found a model that reads the covariates ", join(names, ", "), "; expected those of the data set, ",
            dataset.covariates.names.empty() ? std::string("which has none") : join(dataset.covariates.names, ", "));
+  else if (names.empty() && evaluation::shape_of(model.module).time_features > 0 && !dataset.covariates.names.empty())
+    refuse("found a model that reads time features and no covariates, and the data set has covariates (",
+           join(dataset.covariates.names, ", "),
+           "); not implemented: expected a model that reads them, or another one");
   if (const auto names = mechanism::variables_of(about, file); !names.empty() && names != dataset.variables)
     refuse("found a model that forecasts the variables ", join(names, ", "),
            " together; expected those of the data set, ",

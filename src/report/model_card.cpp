@@ -48,13 +48,20 @@ std::vector<std::string> texts_in(const Json& object, const char* name) {
   return out;
 }
 
+/// Whether training changed how forecasts are mixed (training.trainable: mixture), and no weight of the network.
+bool trains_mixture(const Json& model) {
+  const auto& mixture = part(part(model, "sizes"), "mixture");
+  return mixture.is_object() && mixture.value("trained", false);
+}
+
 std::string what_it_is(const Json& model, mechanism::StartOrigin origin) {
   const auto& sizes = part(model, "sizes");
   const auto& mixture = part(sizes, "mixture");
-  auto out = cat("- The network is ", code(text_in(model, "name")), " with ", count_in(model, "parameters"),
-                 " weights. The model forecasts the next ", count_in(model, "prediction_length"), " steps of ",
-                 text_in(model, "frequency"), " of a series, mean and quantiles, from the series' last ",
-                 count_in(model, "past_length"), " values.\n");
+  auto out =
+      cat("- The network is ", code(text_in(model, "name")), " with ", count_in(model, "parameters"), " weights",
+          trains_mixture(model) ? ", those of its start" : "", ". The model forecasts the next ",
+          count_in(model, "prediction_length"), " steps of ", text_in(model, "frequency"),
+          " of a series, mean and quantiles, from the series' last ", count_in(model, "past_length"), " values.\n");
   std::vector<std::string> names;
   bool rests_on_data = false;
   for (const auto& member : part(mixture, "members")) {
@@ -66,7 +73,8 @@ std::string what_it_is(const Json& model, mechanism::StartOrigin origin) {
   for (const auto& network : part(mixture, "networks")) names.push_back(code(text_in(network, "name")));
   if (!names.empty())
     out += cat("- The network's forecast is mixed with those of candidates (", join(names, ", "),
-               "), by how each did on the series' own past. ",
+               "), by how each did on the series' own past",
+               trains_mixture(model) ? " and by numbers that were trained on the data. " : ". ",
                rests_on_data ? "Of these, `start` was trained on data.\n" : "None of these was trained on data.\n");
   if (const auto external = texts_in(mixture, "external"); !external.empty())
     out += cat("- It can mix in forecasts of other models and programs: ", join(external, ", "),
@@ -117,9 +125,11 @@ std::string training_data(const Json& ledger, const Json& model, mechanism::Star
                            : "; their number and lengths are public.");
   const auto steps = count_in(ledger, "steps_taken");
   const auto windows = rounded(windows_of_a_step(data), 4);
-  out += steps == 0 ? " No step of training was taken on them."
-                    : cat(" Training took ", steps, steps == 1 ? " step of " : " steps of ", windows,
-                          windows == "1" ? " window on average." : " windows on average.");
+  out += steps == 0
+             ? " No step of training was taken on them."
+             : cat(" Training took ", steps, steps == 1 ? " step of " : " steps of ", windows,
+                   windows == "1" ? " window on average" : " windows on average",
+                   trains_mixture(model) ? ", and changed how forecasts are mixed, no weight of the network." : ".");
   switch (origin) {
     case mechanism::StartOrigin::fresh: out += " It began with random weights.\n"; break;
     case mechanism::StartOrigin::synthetic:

@@ -97,7 +97,9 @@ std::vector<std::string> promise_in_words(const Json& ledger, mechanism::StartOr
   if (!start.empty()) out.push_back(emphasised_start);
   const double epsilon = number_in(part(ledger, "epsilon"), "upper");
   const double delta = number_in(ledger, "delta");
-  if (std::isfinite(epsilon))
+  if (std::isfinite(epsilon) && !std::isfinite(std::exp(epsilon)))
+    out.push_back(cat("In numbers: ε ≤ ", rounded_up(epsilon, 4), ", which is so large that it promises nothing."));
+  else if (std::isfinite(epsilon))
     out.push_back(cat("In numbers, ε and δ: whatever one looks for in the model, finding it is at most ",
                       rounded_up(std::exp(epsilon), 3), " times as likely (e to the power ε, ε ≤ ",
                       rounded_up(epsilon, 4), ") with one version as with the other, but for a remainder of at most ",

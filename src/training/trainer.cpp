@@ -280,6 +280,9 @@ void Trainer::Run::begin(const std::optional<std::filesystem::path>& budget) {
   // The run keeps the coefficients it is charged for.
   if (config_.privacy.noise_recursion)
     config_.privacy.noise_coefficients = store_.keep_coefficients(*config_.privacy.noise_recursion);
+  if (start_ && start_->content.model.at("sizes").value("/mixture/trained"_json_pointer, false))
+    log::warning(cat("model.start: ", start_->file.string(),
+                     ": its mixture was trained, too; a run begins with the network alone, and mixes anew"));
   if (start_) config_.model.start = store_.keep_weights("start", start_->bytes);
   for (auto& candidate : config_.model.candidates)
     for (const auto& network : networks_)
@@ -656,11 +659,13 @@ bool Trainer::Run::close() {
   if (key_is_gone_) return true;  // the run was finished before
   const bool done = step_ >= plan_.steps;
   store_.write_last(checkpoint(WithKey::yes));
-  if (!model_->parameters().values().isfinite().all().item<bool>())
+  if (!model_->parameters().values().isfinite().all().item<bool>()) {
+    write_ledger(mechanism::RunState::running);  // with the steps that were taken
     throw Error(ExitCode::failure,
                 cat("after ", step_,
                     " steps the weights are not finite, so there is no model; begin a new run with a smaller "
                     "optimizer.learning_rate or more noise: what this one has charged stays spent"));
+  }
   store_.settle(step_);
   write_ledger(done ? mechanism::RunState::finished : mechanism::RunState::interrupted);
   if (!done) return false;

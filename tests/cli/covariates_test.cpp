@@ -161,6 +161,19 @@ std::string of_series(const std::string& shared) {
   return out;
 }
 
+// A model that reads time features and was told of no covariates cannot forecast series that have some.
+TEST_F(CovariatesOfRuns, ACandidateThatKnowsNoneIsRefusedByName) {
+  make_run("untold", {"--set", "model.name=deepar", "--set", "model.lags=[1, 2]", "--set", "privacy.target_epsilon=50",
+                      "--set", "dataset.validation_length=0"});
+  std::filesystem::copy_file(path("untold/model.pt"), path("untold.pt"));
+  auto arguments = told;
+  arguments.insert(arguments.begin(),
+                   {"--config", "config.yaml", "--output", "mixed", "--quiet", "--set",
+                    "model.candidates=[last_value_bands, untold.pt]", "--set", "privacy.enabled=false"});
+  const auto refused = run("tsdp-train", arguments);
+  expect_failure(refused, "tsdp-train", 2, {"untold.pt", "no covariates", "holiday, price"});
+}
+
 TEST_F(CovariatesOfRuns, OfEachSeriesAreProtectedWhereThatIsAskedFor) {
   write("each.csv", of_series(known(230)));
   const auto with = [this](std::vector<std::string> more) {

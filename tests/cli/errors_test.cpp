@@ -391,6 +391,9 @@ TEST_F(Errors, WholeSeries) {
   refused({"sampling.rate=1.5"}, 2, {"sampling.rate: found '1.5'"});
   refused({"dataset.lower_bound=2", "dataset.upper_bound=2"}, 2,
           {"dataset.lower_bound: found 2 with dataset.upper_bound 2", "expected a number below it"});
+  // The model has them in single precision, which does not tell these apart.
+  refused({"dataset.lower_bound=16777216", "dataset.upper_bound=16777217"}, 2,
+          {"dataset.lower_bound: found 16777216", "in single precision, too"});
   refused({"model.candidates=[seasonal_quantile]"}, 2,
           {"model.candidates: found seasonal_quantile", "expected names out of start, seasonal_quantiles"});
   refused({"model.candidates=[absent.jsonl]"}, 3, {"model.candidates: no file 'absent.jsonl'", "looked for"});

@@ -45,6 +45,18 @@ class Owners : public RunTest {
   }
 };
 
+// All series of the target's owner are missing from the other data, and the attack is about all of them.
+TEST_F(Owners, AreAttackedWithAllTheirSeries) {
+  const std::vector<std::string> asked = {"--config", "config.yaml", "--mode", "membership", "--models",
+                                          "8",        "--target",    "a",      "--quiet"};
+  const auto attacked = run("tsdp-audit", asked);
+  ASSERT_EQ(attacked.exit_code, 0) << attacked.err;
+  EXPECT_NE(attacked.out.find("whether the 2 series of the owner of a were among"), std::string::npos) << attacked.out;
+  auto as_json = asked;
+  as_json.emplace_back("--json");
+  EXPECT_EQ(answer("tsdp-audit", as_json)["series_of_target"], 2);
+}
+
 TEST_F(Owners, AreWhatTheStatementIsAbout) {
   make_run("homes");
   const auto ledger = ledger_of("homes");
@@ -61,6 +73,8 @@ TEST_F(Owners, AreWhatTheStatementIsAbout) {
             std::string::npos);
   EXPECT_EQ(run("tsdp-account", {"verify", "homes"}).exit_code, 0);
   EXPECT_NE(plan().out.find("4 series of 3 owners"), std::string::npos) << plan().out;
+  const std::vector<std::string> alone = {"--set", "model.prior=last_value", "--set", "model.candidates=[]"};
+  EXPECT_NE(plan(alone).out.find("; more owners, or a larger"), std::string::npos) << plan(alone).out;
   // The same, from a file of its own; which household is called what does not matter.
   write("homes.csv", "meter,home\nz,9\na,1\nb,2\nc,1\nd,3\n");
   make_run("file", {"--set", "dataset.owner.file=homes.csv", "--set", "dataset.owner.column=home"});
@@ -99,7 +113,9 @@ TEST_F(Owners, RunsOfOthersAreNotAddedUp) {
   expect_says(total("others"), 4, "all series of one owner");
   expect_says(total("series"), 4, "one whole series");
   // A budget is for the relation of its first run.
-  ASSERT_EQ(run("tsdp-account", {"budget", "b.json", "--epsilon", "500", "--delta", "1e-3"}).exit_code, 0);
+  const auto made = answer("tsdp-account", {"budget", "b.json", "--epsilon", "500", "--delta", "1e-3", "--json"});
+  EXPECT_EQ(made, answer("tsdp-account", {"budget", "b.json", "--json"}));
+  EXPECT_EQ(made["left"], 500.0);
   make_run("first", {"--budget", "b.json"});
   const auto with_budget = [&](const std::string& setting) {
     return run("tsdp-train", {"--config", "config.yaml", "--budget", "b.json", "--set", setting});

@@ -230,6 +230,56 @@ TEST_F(Release, EveryEpsilonSaysWhatItCovers) {
   covers_the_model(nlohmann::json::parse(again.out), {"metrics", "baselines", "best_free"});
 }
 
+TEST_F(Release, TheCardOfATrainedMixtureSaysWhatWasTrained) {
+  const std::vector<std::string> mixture = {"--set", "model.prior=last_value",
+                                            "--set", "model.candidates=[last_value_bands]",
+                                            "--set", "privacy.noise_multiplier=400"};
+  auto trained = mixture;
+  trained.insert(trained.end(), {"--set", "training.trainable=mixture"});
+  make_run("network", mixture);
+  make_run("mixed", trained);
+  const auto of_network = content_of(path("network/model_card.md"));
+  const auto card = content_of(path("mixed/model_card.md"));
+  EXPECT_EQ(of_network.find("numbers that were trained on the data"), std::string::npos) << of_network;
+  for (const auto* words : {"weights, those of its start.", "and by numbers that were trained on the data",
+                            "changed how forecasts are mixed, no weight of the network."}) {
+    EXPECT_NE(card.find(words), std::string::npos) << card;
+    EXPECT_EQ(of_network.find(words), std::string::npos) << of_network;
+  }
+  auto plan = trained;
+  plan.insert(plan.begin(), {"--config", "config.yaml", "--dry-run", "--json", "--quiet"});
+  const auto planned = answer(train, plan);
+  EXPECT_GT(planned["parameters"], 100);
+  EXPECT_EQ(planned["trained_parameters"], 5);
+  // A run begins with the network of a start, not with its mixture, and says so.
+  auto next = mixture;
+  next.insert(next.begin(), {"--config", "config.yaml", "--output", "next", "--set", "model.start=mixed/model.pt",
+                             "--set", "model.candidates=[last_value_bands]"});
+  const auto begun = run(train, next);
+  EXPECT_EQ(begun.exit_code, 0) << begun.err;
+  EXPECT_NE(begun.err.find("its mixture was trained, too; a run begins with the network alone"), std::string::npos)
+      << begun.err;
+}
+
+// With an epsilon of which e to its power is no number, a factor would say nothing.
+TEST_F(Release, AHugeEpsilonPromisesNothing) {
+  make_run("run", {"--set", "privacy.noise_multiplier=0.01", "--set", "privacy.target_epsilon=1e6"});
+  const auto card = content_of(path("run/model_card.md"));
+  EXPECT_NE(card.find("so large that it promises nothing"), std::string::npos) << card;
+  EXPECT_EQ(card.find(" inf "), std::string::npos) << card;
+}
+
+// Python that ends with an exit code was ended by no signal.
+TEST_F(Release, APythonThatFailsIsSaidToHaveFailed) {
+  make_run("run");
+  write("failing", "#!/bin/sh\nexit 1\n");
+  std::filesystem::permissions(path("failing"), std::filesystem::perms::owner_all);
+  ::setenv("TSDP_PYTHON", path("failing").c_str(), 1);
+  const auto outcome = run("tsdp-export", {"--run", "run", "--output", "model.onnx"});
+  ::unsetenv("TSDP_PYTHON");
+  expect_failure(outcome, "tsdp-export", 1, {"--format onnx", "ended with exit code 1"});
+}
+
 TEST_F(Release, PlotsAndTablesOverwriteNothingThatIsRead) {
   const auto before = content_of(path("config.yaml"));
   expect_failure(run(account, {"profile", "--config", "config.yaml", "--csv", "config.yaml"}), account, 2,

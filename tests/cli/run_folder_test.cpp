@@ -75,6 +75,44 @@ TEST_F(RunFolders, CardsOverwriteNothingThatIsRead) {
                  {"--output", "no folder none"});
 }
 
+// Whatever a configuration names is read: all files of a path with {rank}, and weights it begins with or mixes in.
+TEST_F(RunFolders, NorDoCardsOverwriteFilesOfAConfigurationByItself) {
+  make_run("run");
+  std::string part0, part1;
+  for (int i = 0; i < 200; ++i) {
+    part0 += std::to_string(i % 24) + "\n";
+    part1 += std::to_string(50 + i % 7) + "\n";
+  }
+  write("part0.txt", part0);
+  write("part1.txt", part1);
+  write("start.safetensors", "weights");
+  write("other.safetensors", "weights");
+  write("ranked.yaml",
+        "dataset: {path: \"part{rank}.txt\", format: lstnet, frequency: 1h, start: \"2015-01-01\", prediction_length: "
+        "4,\n  season_length: 24, split: last, test_windows: 2, validation_length: 8}\n"
+        "model: {context_length: 8, prior: auto, start: start.safetensors, candidates: [start, other.safetensors]}\n"
+        "sampling: {batch_size: 2}\nprivacy: {noise_multiplier: 4.0, delta: 1.0e-7}\n");
+  for (const auto* file : {"part0.txt", "part1.txt", "start.safetensors", "other.safetensors"}) {
+    const auto before = content_of(path(file));
+    expect_failure(run(evaluate, {"--model", "run/model.pt", "--config", "ranked.yaml", "--card", file, "--quiet"}),
+                   evaluate, 2, {file, "expected another one"});
+    EXPECT_EQ(content_of(path(file)), before) << file;
+  }
+}
+
+// Settings that do less than they say are told of before anything is spent, by advice as well.
+TEST_F(RunFolders, PlansTellOfSettingsThatDoLessThanTheySay) {
+  for (const auto* how : {"--dry-run", "--advise"}) {
+    const auto told = run(train, {"--config", "config.yaml", how, "--set", "dataset.validation_length=3", "--set",
+                                  "sampling.batch_size=99"});
+    EXPECT_EQ(told.exit_code, 0) << told.err;
+    EXPECT_NE(told.err.find("dataset.validation_length: found 3, which holds no window of 4 steps"), std::string::npos)
+        << told.err;
+    EXPECT_NE(told.err.find("sampling.batch_size: found 99, by which every step is divided"), std::string::npos)
+        << told.err;
+  }
+}
+
 // What stands beside the scores is of the folder's run, so the model has to be, too.
 TEST_F(RunFolders, AnotherRunsModelIsNotScored) {
   make_run("run");

@@ -213,6 +213,21 @@ TEST(AutoSettings, SayWhatTrainingIsExpectedToAdd) {
   EXPECT_FALSE(settle(c, lengths, "").expected);
 }
 
+// A step of 40 series has 40 windows, whatever it is divided by.
+TEST(AutoSettings, TheSignalIsOfTheWindowsThatAStepHas) {
+  auto c = all_auto();
+  c.training.max_epochs = 100;
+  c.privacy.noise_multiplier = 40.0;
+  c.sampling.auto_batch_size = false;
+  c.sampling.batch_size = 40;
+  const auto all = settle(c, lengths, "");
+  c.sampling.batch_size = 4000;
+  const auto more = settle(c, lengths, "");
+  ASSERT_TRUE(all.expected && more.expected);
+  EXPECT_DOUBLE_EQ(all.expected->signal, more.expected->signal);
+  EXPECT_EQ(all.config.optimizer.learning_rate, more.config.optimizer.learning_rate);
+}
+
 // All weights of a start are trained where noise is small, else the head; within a mixture all.
 TEST(AutoSettings, TrainTheHeadOfAStartWhereThereIsMuchNoise) {
   auto c = all_auto();

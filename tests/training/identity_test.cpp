@@ -340,6 +340,7 @@ TEST_F(Identity, WeightsThatAreNotFiniteEndNoRun) {
     EXPECT_THROW(t->run({}), Error);
   }
   EXPECT_EQ(ledger_of("run")["state"], "running");
+  EXPECT_EQ(ledger_of("run")["steps_taken"], 80U);
   EXPECT_EQ(Charge(folder("run").charged()).steps(), 80U);
   auto again = trainer("run", config);
   again->resume();

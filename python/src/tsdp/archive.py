@@ -99,7 +99,7 @@ def _read_tensors(data: bytes, path: str) -> tuple[dict[str, str], dict[str, tup
         raise damaged(f"found {len(data)} bytes")
     length = int.from_bytes(data[:8], "little")
     if length > len(data) - 8 - _CHECKSUM_BYTES:
-        raise damaged(f"a header of {length} bytes")
+        raise damaged("or another kind of file: no header")
     if hashlib.sha256(data[:-_CHECKSUM_BYTES]).digest() != data[-_CHECKSUM_BYTES:]:
         raise damaged("its checksum does not fit")
     try:

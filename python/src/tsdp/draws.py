@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import numbers
 import os
 
 import numpy as np
 
+from .errors import UsageError
+
 
 def key_of(seed: int | None) -> bytes:
     """The key that `--seed` means; one of the operating system's without a seed."""
-    return os.urandom(32) if seed is None else hashlib.sha256(f"tsdp reproducible run, seed {seed}".encode()).digest()
+    if seed is None:
+        return os.urandom(32)
+    if not isinstance(seed, numbers.Integral) or seed < 0:
+        raise UsageError(f"seed: found {seed!r}; expected a whole number from 0")
+    return hashlib.sha256(f"tsdp reproducible run, seed {seed}".encode()).digest()
 
 
 def uniforms(key: bytes, purpose: str, step: int, count: int) -> np.ndarray:

@@ -32,6 +32,8 @@ class External:
         self._found: dict[str, dict[str, list[_Entry]]] = {}
         self._made: dict[str, dict[tuple[str, int], np.ndarray]] = {}
         seen: list[str] = []
+        if isinstance(files, (str, os.PathLike)):
+            raise UsageError(f"candidates: found {files!r}; expected a list of files")
         for file in map(Path, files):
             if file.stem not in self.names or file.stem in seen:
                 raise UsageError(

@@ -86,6 +86,8 @@ def export(model: str | os.PathLike[str], output: str | os.PathLike[str], format
     if format not in FORMATS:
         raise UsageError(f"format: found {format}; expected one of {', '.join(FORMATS)}")
     archive = read_archive(path)
+    if not os.path.isdir(os.path.dirname(os.path.abspath(target))):
+        raise UsageError(f"output: found {target}, in a folder that is not there; expected a file in one that is")
     with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(target))) as folder:
         part = os.path.join(folder, "part.pt2")
         with warnings.catch_warnings(), torch.no_grad():

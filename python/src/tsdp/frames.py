@@ -7,7 +7,7 @@ import decimal
 import numbers
 import warnings
 from dataclasses import dataclass
-from typing import Any, Mapping, Sequence
+from typing import Any, Hashable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -171,7 +171,15 @@ def owners_of(
     for one, whose in zip(series, found):
         if whose is None or (np.isscalar(whose) and bool(pd.isna(whose))) or not str(whose).strip():
             raise DataError(f"owner: found none of series {one.item_id!r}; expected one for each series")
-    return [str(whose) for whose in found]
+    for one, whose in zip(series, found):
+        if not isinstance(whose, Hashable):
+            raise DataError(f"owner: found {whose!r} as that of series {one.item_id!r}; expected a name or a number")
+    # By equality, as Python and pandas have it: 7 and 7.0 are one owner. Objects that look alike and are not equal would be written as one.
+    texts = {whose: str(whose) for whose in reversed(found)}
+    if len(set(texts.values())) < len(texts):
+        alike = next(text for text in texts.values() if list(texts.values()).count(text) > 1)
+        raise DataError(f"owner: found two owners that are both written {alike!r}, of different types; expected one type")
+    return [texts[whose] for whose in found]
 
 
 def _listed(names: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import numbers
 import os
 import warnings
 from typing import TYPE_CHECKING, Any, Iterable, Sequence
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from .darts import TsdpForecaster
     from .gluonts import TsdpPredictor
 
+_LEAST_LEVEL = 1e-6  # as tsdp-forecast has it
+
 DEFAULT_QUANTILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _SAMPLE_PATHS = 100
 _BATCH_ROWS = 256
@@ -42,8 +45,12 @@ def load(file: str | os.PathLike[str], device: str | torch.device = "cpu", *, tr
     """
     path = os.fspath(file)
     archive = read_archive(path)
-    module = _run_archive(path, device) if trust else forecaster_of(archive, path).to(device)
-    model = Model(module, archive.about, Ledger(archive.privacy), torch.device(device))
+    try:
+        where = torch.device(device)
+    except RuntimeError as error:
+        raise UsageError(f"device: found {device!r} ({first_line(error)}); expected cpu or cuda") from None
+    module = _run_archive(path, where) if trust else forecaster_of(archive, path).to(where)
+    model = Model(module, archive.about, Ledger(archive.privacy), where)
     if model.privacy.document and not model.privacy.is_finished:
         at = archive.about.get("unfinished", {})
         warnings.warn(f"{path}: its run is not finished: these are the weights after step {at.get('step', '?')} of {at.get('of', '?')}", stacklevel=2)
@@ -57,6 +64,14 @@ def _run_archive(path: str, device: str | torch.device) -> Any:
             return torch.jit.load(path, map_location=device)  # type: ignore[no-untyped-call]
     except RuntimeError as error:
         raise DataError(f"{path}: its code cannot be loaded ({first_line(error)}); expected a model that tsdp-train or tsdp-export wrote") from None
+
+
+def _are_numbers(found: Any) -> bool:
+    """Whether it is a list of numbers."""
+    try:
+        return all(isinstance(one, numbers.Real) for one in found)
+    except TypeError:
+        return False
 
 
 class Model:
@@ -179,8 +194,8 @@ class Model:
         return out
 
     def _steps(self, n: int | None) -> int:
-        if n is not None and not 1 <= n <= self.prediction_length:
-            raise UsageError(f"n: found {n}; expected 1 to {self.prediction_length}, the steps that this model forecasts")
+        if n is not None and not (isinstance(n, numbers.Integral) and 1 <= n <= self.prediction_length):
+            raise UsageError(f"n: found {n!r}; expected 1 to {self.prediction_length}, the steps that this model forecasts")
         return self.prediction_length if n is None else n
 
     def _times_after(self, one: Series, steps: int) -> pd.DatetimeIndex:
@@ -190,11 +205,11 @@ class Model:
         self, series: Sequence[Series], quantiles: Sequence[float], samples: int | None, seed: int | None, external: External | None = None
     ) -> Iterable[tuple[Series, np.ndarray, np.ndarray, np.ndarray]]:
         """Of each series: itself, quantiles (levels, steps), mean (steps), sample paths (paths, steps)."""
-        levels = [float(level) for level in quantiles]
-        if not levels or any(not 0.0 < level < 1.0 for level in levels) or len(set(levels)) < len(levels):
-            raise UsageError(f"quantiles: found {list(quantiles)}; expected different numbers in (0, 1)")
-        if samples is not None and samples < 1:
-            raise UsageError(f"samples: found {samples}; expected at least 1")
+        levels = [float(level) for level in quantiles] if _are_numbers(quantiles) else []
+        if not levels or any(not _LEAST_LEVEL <= level <= 1.0 - _LEAST_LEVEL for level in levels) or len(set(levels)) < len(levels):
+            raise UsageError(f"quantiles: found {quantiles!r}; expected a list of different numbers from {_LEAST_LEVEL} to 1 - {_LEAST_LEVEL}")
+        if samples is not None and (not isinstance(samples, numbers.Integral) or samples < 1):
+            raise UsageError(f"samples: found {samples!r}; expected a whole number of at least 1")
         paths = samples if samples is not None else _SAMPLE_PATHS if self.forecasts_by_sampling else 0
         rows = max(1, min(_BATCH_ROWS, _BATCH_DRAWS // max(1, 2 * paths * self.prediction_length)))
         if self.variables:

@@ -204,6 +204,8 @@ def forecaster_of(archive: Archive, path: str) -> Forecaster:
 
     def network(kind: type[Network], sizes: dict[str, Any], prefix: str) -> Network:
         sizes = sizes | {"lower_bound": _bound(sizes["lower_bound"], precision, True), "upper_bound": _bound(sizes["upper_bound"], precision, False)}
+        if not sizes["lower_bound"] < sizes["upper_bound"]:
+            raise DataError(f"{path}: model: {prefix}lower_bound: expected a number below upper_bound, in the precision of the weights, too")
 
         def width_of(weight: str, axis: int) -> int:
             found = stored.get(prefix + weight)

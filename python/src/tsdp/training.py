@@ -19,7 +19,7 @@ import pandas as pd
 
 from .calendars import Frequency
 from .covariates import Covariates
-from .errors import DataError, Error, UsageError
+from .errors import DataError, Error, UsageError, first_line
 from .frames import Series, frequency_of, owners_of, series_of, variables_of, without_owners
 from .ledger import Ledger
 from .model import DEFAULT_QUANTILES, Model, load
@@ -80,7 +80,12 @@ class Run:
     @property
     def privacy(self) -> Ledger:
         """What the run states of its privacy."""
-        return Ledger(json.loads((self.folder / "privacy.json").read_text(encoding="utf-8")))
+        file = self.folder / "privacy.json"
+        try:
+            document = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise DataError(f"{file}: cannot be read ({first_line(error)}); expected the folder of a run") from None
+        return Ledger(document)
 
     @property
     def card(self) -> Path:
@@ -169,14 +174,22 @@ class Run:
         that folder. Needs the package tensorboard. **No epsilon covers what it shows.**"""
         from torch.utils.tensorboard import SummaryWriter
 
+        log = self.folder / "private" / "metrics.jsonl"
+        if not log.is_file():
+            raise DataError(f"{log}: not there; expected the folder of a run, with what is private in it")
+        lines = log.read_text(encoding="utf-8").splitlines()
         folder = self.folder / "private" / "tensorboard"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(mode=0o700)
         writer = SummaryWriter(str(folder))
-        for line in (self.folder / "private" / "metrics.jsonl").read_text(encoding="utf-8").splitlines():
-            entry = json.loads(line)
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue  # cut off by a crash
             for name in entry.keys() - {"step", "epoch"}:
-                writer.add_scalar(name, entry[name], entry["step"])
+                if entry[name] is not None:
+                    writer.add_scalar(name, entry[name], entry["step"])
         writer.close()
         return folder
 
