@@ -1,6 +1,4 @@
 // Where the files that a configuration names are, and what to do about one that is missing.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -163,9 +161,9 @@ std::vector<std::filesystem::path> data_files(const Config& config, const std::f
   if (dataset.is_synthetic()) return {};
   if (!dataset.has_ranks()) return {find_data_file(dataset.path, config_file)};
   std::vector<std::filesystem::path> out;
-  for (std::int64_t file = 0; file < dataset.files.value_or(most_files); ++file)
-    if (const auto path = dataset.path_of(file); is_data_file(path, config_file))
-      out.push_back(find_data_file(path, config_file));
+  for (std::int64_t file = 0; file < dataset.files.value_or(most_files); ++file) try {
+      out.push_back(find_data_file(dataset.path_of(file), config_file));
+    } catch (const DataError&) { continue; }  // another rank's
   return out.empty() ? std::vector{find_data_file(dataset.path_of(0), config_file)} : out;
 }
 

@@ -196,7 +196,8 @@ class Scheduler {
     // Reported once here, not by every run.
     std::set<std::string> looked;
     for (const auto& run : plan_.runs)
-      if (looked.insert(run.config.dataset.path).second) static_cast<void>(data_files(run.config, plan_.file.config));
+      if (!run.config.dataset.is_synthetic() && looked.insert(run.config.dataset.path).second)
+        static_cast<void>(data_files(run.config, plan_.file.config));
   }
 
   [[nodiscard]] bool stop_asked() const { return options_.stop != nullptr && options_.stop->load(); }

@@ -119,10 +119,9 @@ Strategy::Strategy(StrategyKind kind, NoiseRecursion recursion, std::int64_t ste
 
 void Strategy::check_inverse() const {
   const auto q = inverse();
-  double largest = 0.0;
-  for (const double one : q)
-    largest = std::isfinite(one) ? std::max(largest, std::abs(one)) : most_growth * q.front() * 2;
-  if (largest <= most_growth * q.front()) return;
+  // False for what is no number.
+  const auto is_held = [&](double one) { return std::abs(one) <= most_growth * q.front(); };
+  if (std::all_of(q.begin(), q.end(), is_held)) return;
   throw UsageError(cat("coefficients: within ", steps_, " steps their noise grows to more than ", most_growth,
                        " times that of the first step, where rounding would hide what is accounted for; expected a "
                        "matrix whose inverse stays small, such as one whose coefficients fall"));
