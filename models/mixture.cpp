@@ -14,15 +14,51 @@ def mean_of_known(self, sample: Tensor, dim: int) -> Tensor:
 def known_or(self, values: Tensor, other: Tensor) -> Tensor:
     return torch.where(values.eq(values), values, other)
 
+def in_order(self, sample: Tensor) -> Tensor:
+    # (S, B, K), sorted along S, missing values last. Batcher's bitonic network of comparisons of whole rows takes half as long as
+    # torch.sort where S is neither small nor large.
+    count, rows, places = sample.size(1), sample.size(0), sample.size(2)
+    if count <= 16 or count > 128:
+        found, whence = torch.sort(sample.transpose(1, 2), 2)
+        return found.permute(2, 0, 1)
+    size = 32
+    while size < count:
+        size = 2 * size
+    found = torch.full([size, rows * places], float('inf'), dtype=sample.dtype, device=sample.device)
+    found[:count] = sample.transpose(0, 1).reshape(count, rows * places)
+    found.masked_fill_(found.ne(found), float('inf'))
+    other = torch.empty_like(found)
+    run = 1  # how long the sorted runs are
+    while run < size:
+        apart = run
+        while apart > 0:
+            these, those = found.view(size // (2 * apart), 2, apart, -1), other.view(size // (2 * apart), 2, apart, -1)
+            second = these[:, 1].flip(1) if apart == run else these[:, 1]
+            torch.minimum(these[:, 0], second, out=those[:, 0])
+            torch.maximum(these[:, 0], second, out=those[:, 1])
+            found, other = other, found
+            apart = apart // 2
+        run = 2 * run
+    return found.reshape(size, rows, places)
+
 def empirical(self, sample: Tensor, levels: Tensor) -> Tuple[Tensor, Tensor]:
     # Quantiles (B, A, K), interpolated between order statistics, and means (B, K); NaN of nothing.
-    ordered, places = torch.sort(sample.transpose(1, 2), 2)
-    last = (ordered.eq(ordered).sum(2, keepdim=True) - 1).clamp(min=0)
-    place = levels.to(sample.dtype).reshape(1, 1, -1) * last
+    ordered = self.in_order(sample)
+    known = sample.eq(sample)
+    if bool(known.all()):
+        at = levels.to(sample.dtype) * (sample.size(1) - 1)
+        first = at.floor().long()
+        least = ordered.index_select(0, first)
+        most = ordered.index_select(0, (first + 1).clamp(max=sample.size(1) - 1))
+        return (least + (at - first).reshape(-1, 1, 1) * (most - least)).transpose(0, 1), sample.mean(1)
+    count = known.sum(1)
+    last = (count - 1).clamp(min=0).unsqueeze(0)
+    place = levels.to(sample.dtype).reshape(-1, 1, 1) * last
     below = place.floor().long()
-    low = ordered.gather(2, below)
-    high = ordered.gather(2, torch.minimum(below + 1, last))
-    return (low + (place - below) * (high - low)).transpose(1, 2), self.mean_of_known(sample, 1)
+    low = ordered.gather(0, below)
+    high = ordered.gather(0, torch.minimum(below + 1, last))
+    quantiles = (low + (place - below) * (high - low)).masked_fill(count.eq(0).unsqueeze(0), float('nan'))
+    return quantiles.transpose(0, 1), self.mean_of_known(sample, 1)
 
 def last_seasons(self, values: Tensor, season: int, count: int) -> Tensor:
     # (B, S, m), the last season first
@@ -106,35 +142,36 @@ def seasonal_naive_bands(self, values: Tensor, season: int, count: int, levels: 
     horizon = self.prediction_length
     length = values.size(1)
     # Missing values are the last known one; those before the first known one are that.
+    filled = values
     known = values.eq(values)
-    places = torch.arange(length, device=values.device).expand_as(values)
-    last, whence = torch.where(known, places, torch.full_like(places, -1)).cummax(1)
-    first = torch.where(known, places, torch.full_like(places, length - 1)).min(1, keepdim=True)[0]
-    filled = values.gather(1, torch.maximum(last, first))
-    filled = self.known_or(filled, torch.zeros_like(filled))
+    if not bool(known[:, length - season:].all()):
+        places = torch.arange(length, device=values.device).expand_as(values)
+        last, whence = torch.where(known, places, torch.full_like(places, -1)).cummax(1)
+        first = torch.where(known, places, torch.full_like(places, length - 1)).min(1, keepdim=True)[0]
+        filled = values.gather(1, torch.maximum(last, first))
+        filled = self.known_or(filled, torch.zeros_like(filled))
     steps = torch.arange(horizon, device=values.device)
     point = filled[:, length - season:].index_select(1, steps % season)
-    quantiles: List[Tensor] = []
-    means: List[Tensor] = []
-    for seasons in range(1, (horizon - 1) // season + 2):
-        apart = seasons * season
-        begin = max(apart, length - season * count)
-        errors = values[:, begin:] - values[:, begin - apart:length - apart]
-        q, m = self.empirical(errors.unsqueeze(2), levels)
-        quantiles.append(q)
-        means.append(m)
-    q = torch.cat(quantiles, 2).index_select(2, steps // season)
-    m = torch.cat(means, 1).index_select(1, steps // season)
+    # The last `count` seasons, less those 1, 2, … seasons before them: (B, seasons ahead, count * m). The past has all.
+    ahead = (horizon - 1) // season + 1
+    read = season * count
+    earlier = values[:, length - read - ahead * season:length - season].unfold(1, read, season).flip(1)
+    q, m = self.empirical((values[:, length - read:].unsqueeze(1) - earlier).transpose(1, 2), levels)
+    q = q.index_select(2, steps // season)
+    m = m.index_select(1, steps // season)
     return point.unsqueeze(1) + self.known_or(q, torch.zeros_like(q)), point + self.known_or(m, torch.zeros_like(m))
 
 def regressors(self, seasons: Tensor, first: int, count: int) -> Tensor:
-    # (B, S, m, 8): what the S seasons from `first` on are regressed on, where each is the last one known
-    week = seasons.unfold(1, 7, 1).mean(3)[:, first - 6:first - 6 + count]
+    # (B, 8, S, m): what the S seasons from `first` on are regressed on, where each is the last one known
+    week = seasons[:, first - 6:first - 6 + count].clone()
+    for lag in range(1, 7):
+        week += seasons[:, first - 6 + lag:first - 6 + lag + count]
+    week /= 7.0
     last = seasons[:, first:first + count]
     level = last.mean(2, keepdim=True).expand_as(last)
     end = last[:, :, last.size(2) - max(1, last.size(2) // 8):].mean(2, keepdim=True).expand_as(last)
     lagged = [seasons[:, first - lag:first - lag + count] for lag in [1, 2, 6]]
-    return torch.stack([last] + lagged + [week, level, end, torch.ones_like(last)], 3)
+    return torch.stack([last] + lagged + [week, level, end, torch.ones_like(last)], 1)
 
 def seasonal_regression(self, values: Tensor, season: int, count: int, levels: Tensor) -> Tuple[Tensor, Tensor]:
     horizon = self.prediction_length
@@ -146,12 +183,13 @@ def seasonal_regression(self, values: Tensor, season: int, count: int, levels: T
     everything = self.mean_of_known(found.reshape(found.size(0), -1), 1).nan_to_num(0.0).reshape(-1, 1, 1).expand_as(found)
     filled = self.known_or(found, self.known_or(place, everything))
     centre = filled.mean([1, 2], keepdim=True)
-    scale = filled.std([1, 2], unbiased=False, keepdim=True)
+    filled = filled - centre
+    scale = torch.sqrt((filled * filled).mean([1, 2], keepdim=True))
     scale = torch.where(scale > 0.0, scale, torch.ones_like(scale))
-    filled = (filled - centre) / scale
-    towards = torch.zeros([8, 1], device=values.device).double()
-    towards[0] += 0.3
-    towards[4] += 0.7
+    filled = filled / scale
+    towards = torch.zeros([1, 8], device=values.device).double()
+    towards[0, 0] += 0.3
+    towards[0, 4] += 0.7
     ridge = 0.01 * torch.eye(8, device=values.device).double()
     quantiles: List[Tensor] = []
     means: List[Tensor] = []
@@ -159,16 +197,17 @@ def seasonal_regression(self, values: Tensor, season: int, count: int, levels: T
         inputs = self.regressors(filled, read - count - seasons, count)
         outputs = filled[:, read - count:]
         fitted = known[:, read - count:]
-        x = inputs.reshape(values.size(0), -1, 8)
-        weighted = x * fitted.reshape(values.size(0), -1, 1).double()
-        number = weighted[:, :, 7].sum(1).clamp(min=1.0).reshape(-1, 1, 1)
-        normal = weighted.transpose(1, 2).matmul(x) / number
-        residual = outputs.reshape(values.size(0), -1, 1) - x.matmul(towards)
-        weights, info = torch.linalg_solve_ex(normal + ridge, weighted.transpose(1, 2).matmul(residual) / number)
-        weights = (weights + towards).unsqueeze(1)
-        errors = torch.where(fitted, outputs - inputs.matmul(weights).squeeze(3), torch.full_like(outputs, float('nan')))
+        x = inputs.flatten(2)
+        weighted = x if bool(fitted.all()) else x * fitted.flatten(1).unsqueeze(1).double()
+        number = weighted[:, 7].sum(1).clamp(min=1.0).reshape(-1, 1, 1)
+        normal = weighted.matmul(x.transpose(1, 2)) / number
+        residual = outputs.flatten(1).unsqueeze(1) - towards.matmul(x)
+        weights, info = torch.linalg_solve_ex(normal + ridge, weighted.matmul(residual.transpose(1, 2)) / number)
+        weights = weights.transpose(1, 2) + towards
+        errors = outputs - weights.matmul(x).reshape(outputs.size())
+        errors = errors.masked_fill(fitted.logical_not(), float('nan'))
         steps = min(season, horizon - (seasons - 1) * season)
-        point = self.regressors(filled, read - 1, 1).matmul(weights).squeeze(3).squeeze(1)[:, :steps]
+        point = weights.matmul(self.regressors(filled, read - 1, 1).flatten(2)).squeeze(1)[:, :steps]
         q, m = self.empirical(errors[:, :, :steps], levels)
         quantiles.append(point.unsqueeze(1) + q.nan_to_num(0.0))
         means.append(point + m.nan_to_num(0.0))
@@ -179,10 +218,10 @@ def seasonal_regression(self, values: Tensor, season: int, count: int, levels: T
 const char* mixing = R"(
 def quantile_loss(self, quantiles: Tensor, values: Tensor, levels: Tensor) -> Tensor:
     # (..., A, H) and (..., H) -> (...), summed over levels and known steps
-    error = (values.unsqueeze(-2) - quantiles).double()
-    level = levels.reshape(-1, 1)
-    loss = torch.maximum(level * error, (level - 1.0) * error)
-    return torch.where(values.eq(values).unsqueeze(-2), loss, torch.zeros_like(loss)).sum([-1, -2])
+    # max(a e, (a - 1) e) = a e - min(e, 0)
+    error = (values.unsqueeze(-2) - quantiles).masked_fill(values.ne(values).unsqueeze(-2), 0.0)
+    below = error.clamp(max=0.0).sum([-1, -2], dtype=levels.dtype)
+    return (error.sum(-1, dtype=levels.dtype) * levels).sum(-1) - below
 
 def between_deciles(self, deciles: Tensor, levels: Tensor) -> Tensor:
     # (B, E, 9, H) at 0.1, …, 0.9 -> (B, E, A, H): linear in the logit of the level, also beyond the ends
@@ -229,6 +268,29 @@ def without_outliers(self, past_target: Tensor, past_observed: Tensor) -> Tuple[
         past_observed = past_observed.masked_fill(far, 0.0)
     return values, past_target, past_observed
 
+def moved_on(self, values: Tensor, past_target: Tensor, past_observed: Tensor, features: Tensor, draws: Tensor) -> Tensor:
+    # (series): whether the past of a row is that of a row before it, a stride later. Then the windows of both but the last
+    # of its own have one record. Not where candidates may read what lies further back than their seasons, since all of those is missing.
+    together = self.rows_together
+    series = values.size(0) // together
+    apart = self.windows_in_a_stride
+    again = torch.zeros([series], device=values.device).gt(0.0)
+    if features.size(2) > 0 or draws.size(1) > 0 or series <= apart:
+        return again
+    rows = (series - apart) * together
+    length = values.size(1)
+    stride = self.mixture_stride
+    same = past_target[:rows, stride:].eq(past_target[apart * together:, :length - stride]).all(1)
+    same = same & past_observed[:rows, stride:].eq(past_observed[apart * together:, :length - stride]).all(1)
+    known = values.eq(values)
+    if not bool(known.all()):
+        places = torch.arange(length, device=values.device).expand_as(values)
+        last, whence = torch.where(known, places, torch.full_like(places, -1)).cummax(1)
+        gap = torch.where(last >= 0, places - last, torch.zeros_like(last)).amax(1)
+        same = same & (gap[:rows] < self.shortest_read)
+    again[apart:] = same.reshape(-1, together).all(1)
+    return again
+
 def record(self, values: Tensor, past_target: Tensor, past_observed: Tensor, features: Tensor, draws: Tensor, external: Tensor, all_windows: bool) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     # What each candidate would have forecast of the last windows, (B, J, K, 9, H), what came (B, J, H), the logarithms
     # of their weights before what is trained (B, K), how many windows count (B, 1), and the least mean loss (B, 1).
@@ -243,48 +305,70 @@ def record(self, values: Tensor, past_target: Tensor, past_observed: Tensor, fea
     begins = torch.where(values.eq(values), places, torch.full_like(places, length)).amin(1, keepdim=True)
     counts = begins < ends - max(self.longest_season, horizon)
     windows = self.mixture_windows
-    at_a_time = 8
+    at_a_time = 4 * rows
     if not all_windows:  # how many count, of any row: no more is worked on, and what is found is the same but for rounding
         windows = int(counts.any(0).sum())
-        at_a_time = max(1, 128 // max(1, rows))  # more take more memory
+        at_a_time = max(self.rows_together, 64 // self.rows_together * self.rows_together)  # more take more memory
     if draws.size(1) > 0:
-        at_a_time = 1
+        at_a_time = rows
     ends = ends[:windows]
     truth = values.index_select(1, (ends.unsqueeze(1) + torch.arange(horizon, device=values.device)).flatten()).reshape(rows, windows, horizon)
     truth = truth.masked_fill(counts[:, :windows].unsqueeze(2).logical_not(), float('nan'))
     known = external.eq(external).flatten(3).all(3)
     external = torch.where(known.unsqueeze(3).unsqueeze(4), external, torch.zeros_like(external))
+    # Each forecast is made once. Rows of the variables of a series stay side by side.
+    together = self.rows_together
+    series = rows // together
+    again = torch.zeros([series], device=values.device).gt(0.0)
+    if not all_windows:  # in training no window's loss is worked out from another's
+        again = self.moved_on(values, past_target, past_observed, features, draws)
+    fresh = torch.ones([series, windows], device=values.device).gt(0.0)
+    fresh[:, 1:] = again.logical_not().unsqueeze(1)
+    number = (fresh.flatten().cumsum(0) - 1).reshape(series, windows)
+    apart = self.windows_in_a_stride
+    for j in range(1, windows):
+        number[apart:, j] = torch.where(again[apart:], number[:max(0, series - apart), j - 1], number[apart:, j])
+    beside = torch.arange(together, device=values.device)
+    made = fresh.nonzero()
+    whose = (made[:, :1] * together + beside).flatten().unsqueeze(1)
+    at = ends.index_select(0, made[:, 1]).unsqueeze(1).expand(made.size(0), together).flatten().unsqueeze(1)
     # As long as the longest, so that they are one tensor; no candidate counts what is missing.
     padding = self.mixture_stride * max(0, windows - 1)
     padded = torch.constant_pad_nd(values, [padding, 0], float('nan'))
-    padded_told = torch.constant_pad_nd(self.told(features), [padding, 0], 0.0)
+    padded_told = torch.constant_pad_nd(self.told(features), [padding, 0], 0.0).transpose(1, 2)
     past = torch.arange(-reach, 0, device=values.device)
+    times = torch.arange(-reach, horizon, device=values.device)
     before = torch.arange(self.mixture_stride - length, 0, device=values.device) + padding
-    beside = torch.arange(self.mixture_stride - length, horizon, device=values.device) + padding
-    forecasts: List[Tensor] = []
-    for first in range(0, windows, at_a_time):
-        some = ends[first:first + at_a_time].unsqueeze(1)
-        count = some.size(0)
-        own = (some + past).flatten()
-        # Window by window, so that the variables of a series stay side by side.
-        target = past_target.index_select(1, own).reshape(rows, count, reach).transpose(0, 1).reshape(count * rows, reach)
-        observed = past_observed.index_select(1, own).reshape(rows, count, reach).transpose(0, 1).reshape(count * rows, reach)
-        times = (some + torch.arange(-reach, horizon, device=values.device)).flatten()
-        step_features = features.index_select(1, times).reshape(rows, count, reach + horizon, features.size(2)).transpose(0, 1).reshape(count * rows, reach + horizon, features.size(2))
-        whole = padded.index_select(1, (some + before).flatten()).reshape(rows, count, length - self.mixture_stride).transpose(0, 1).reshape(count * rows, length - self.mixture_stride)
-        told = padded_told.index_select(2, (some + beside).flatten()).reshape(rows, self.told_count, count, beside.size(0)).permute(2, 0, 1, 3).reshape(count * rows, self.told_count, beside.size(0))
-        drawn = draws.repeat(count, 1, 1, 1)
+    told_times = torch.arange(self.mixture_stride - length, horizon, device=values.device) + padding
+    forecasts = [values.new_zeros([0, self.candidate_count - known.size(2), 9, horizon])]
+    by_forecast = [values.new_zeros([0, self.candidate_count - known.size(2)]).double()]
+    for first in range(0, whose.size(0), at_a_time):
+        row, end = whose[first:first + at_a_time], at[first:first + at_a_time]
+        target, observed = past_target[row, end + past], past_observed[row, end + past]
+        step_features = features[row, end + times]
+        drawn = draws.index_select(0, row.flatten())
         q, mean, samples = self.network(target[:, reach - network:], observed[:, reach - network:], step_features[:, reach - network:], deciles, drawn)
-        candidates, means = self.candidates(target, observed, step_features, whole, told, deciles, drawn)
-        forecasts.append(torch.cat([q.unsqueeze(1), candidates], 1).reshape(count, rows, -1, 9, horizon).transpose(0, 1))
-    forecasts.append(values.new_zeros([rows, 0, self.candidate_count - known.size(2), 9, horizon]))
-    history = torch.cat([torch.cat(forecasts, 1), external[:, 1:windows + 1, :, :9]], 2)
+        told = padded_told[row, end + told_times].transpose(1, 2)
+        candidates, means = self.candidates(target, observed, step_features, padded[row, end + before], told, deciles, drawn)
+        all = torch.cat([q.unsqueeze(1), candidates], 1)
+        forecasts.append(all)
+        by_forecast.append(self.quantile_loss(all, values[row, end + times[reach:]].unsqueeze(1), deciles))
+    history, by_window = torch.cat(forecasts), torch.cat(by_forecast)
+    if together > 1 or made.size(0) < series * windows:
+        order = (number.unsqueeze(1) * together + beside.unsqueeze(1)).flatten()
+        history, by_window = history.index_select(0, order), by_window.index_select(0, order)
+    history = history.reshape(rows, windows, by_window.size(1), 9, horizon)
+    by_window = by_window.reshape(rows, windows, by_window.size(1)).masked_fill(counts[:, :windows].unsqueeze(2).logical_not(), 0.0)
+    if known.size(2) > 0:
+        others = external[:, 1:windows + 1, :, :9]
+        history = torch.cat([history, others], 2)
+        by_window = torch.cat([by_window, self.quantile_loss(others, truth.unsqueeze(2), deciles)], 2)
     # Of external ones, which of them take part.
     counting = truth.eq(truth).any(2)
     takes_part = known[:, 0] & (known[:, 1:windows + 1] | counting.unsqueeze(2).logical_not()).all(1)
     takes_part = torch.cat([torch.ones([rows, history.size(2) - known.size(2)], device=values.device).gt(0.0), takes_part], 1)
     ages = torch.exp(-torch.arange(1, windows + 1, device=values.device).double() / 14.0).unsqueeze(1)
-    losses = (ages * self.quantile_loss(history, truth.unsqueeze(2), deciles)).sum(1)
+    losses = (ages * by_window).sum(1)
     losses = torch.where(takes_part, losses, torch.zeros_like(losses))
     number = 9.0 * (ages.squeeze(1) * truth.eq(truth).sum(2)).sum(1, keepdim=True)
     least = losses.amin(1, keepdim=True) / number.clamp(min=1e-300)
@@ -301,7 +385,9 @@ def mixture_spread(self, history: Tensor, truth: Tensor, weights: Tensor, counte
     # (B, 1, 1)
     deciles = torch.arange(1, 10, device=history.device).double() / 10.0
     ages = torch.exp(-torch.arange(1, truth.size(1) + 1, device=history.device).double() / 14.0)
-    mixed = (history * weights.unsqueeze(1).unsqueeze(3)).sum(2)
+    mixed = torch.zeros_like(history[:, :, 0])
+    for k in range(history.size(2)):
+        mixed.addcmul_(history[:, :, k], weights[:, k].unsqueeze(1).unsqueeze(2))
     middle = mixed[:, :, 4:5]
     by_spread: List[Tensor] = []
     for i in range(self.spreads.size(0)):

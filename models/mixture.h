@@ -22,8 +22,9 @@ struct MixedNetwork {
 /// `external` (B, J + 1, E, 10, H: of the coming window, then of those that begin 1 to J strides earlier, the quantiles
 /// 0.1, …, 0.9 and the mean by other programs, NaN if not known), for pasts of self.network_length values. What it is
 /// stands at Mixture (tsdp/settings/mixture.h). It reads one window's own past alone. It uses self.prediction_length,
-/// mixture_windows, mixture_stride, skips_outliers, candidate_count, longest_season, from_samples, lower_bound,
-/// upper_bound, and self.spreads, which is mixture_spreads().
+/// mixture_windows, mixture_stride, windows_in_a_stride, rows_together (the variables of a series), skips_outliers,
+/// candidate_count, longest_season, shortest_read, from_samples, lower_bound, upper_bound, and self.spreads, which is
+/// mixture_spreads(). Rows whose pasts are the same but for a stride have one record, which is worked out once.
 [[nodiscard]] std::string mixture_script(const Mixture& mixture, const std::vector<MixedNetwork>& networks);
 
 /// K: how many forecasts are mixed, the network's own counted.

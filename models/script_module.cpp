@@ -260,6 +260,9 @@ torch::jit::Module script_module(const Forecaster& model, bool sampled_forecasts
     module.register_attribute("external", c10::ListType::ofStrings(),
                               c10::List<std::string>(at::ArrayRef<std::string>(mixture.external)));
     number("longest_season", mixture.longest_season());
+    number("shortest_read", mixture.shortest_read());
+    number("windows_in_a_stride", std::max<std::int64_t>(1, mixture.stride / model.options().prediction_length));
+    number("rows_together", model.variables());
     const auto options = model.parameters().values().options();
     const bool trained = model.log_weights().defined();
     module.register_buffer("log_weights", trained ? model.log_weights().detach().clone()

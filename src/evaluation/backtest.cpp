@@ -332,7 +332,14 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
     out.baselines.push_back({baseline, empty, empty_by_series});
   const auto horizon = static_cast<std::size_t>(prediction_length);
   const auto levels = forecast_levels().size();
-  const auto all = data::windows_of(ranges);
+  // Windows of one series side by side: a mixture works out what their records share once. Draws and noise keep the
+  // order that is documented.
+  std::vector<data::ForecastRange> in_order(ranges.begin(), ranges.end());
+  if (privacy == nullptr && !shape.from_samples)
+    std::stable_sort(in_order.begin(), in_order.end(), [&](const auto& a, const auto& b) {
+      return a.series / shape.variables < b.series / shape.variables;
+    });
+  const auto all = data::windows_of(in_order);
   for (auto text : {external.taking_part(all), scored_outliers(dataset, ranges, prediction_length)})
     if (!text.empty()) out.remarks.push_back(std::move(text));
   if (privacy == nullptr)
@@ -347,7 +354,7 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
   shape.require_variables(dataset, all);
   const auto rows = static_cast<std::size_t>(shape.rows(batch_rows));
   for (std::size_t begin = 0; begin < ranges.size(); begin += rows) {
-    const auto part = ranges.subspan(begin, std::min(rows, ranges.size() - begin));
+    const auto part = std::span(in_order).subspan(begin, std::min(rows, ranges.size() - begin));
     const auto indices = std::span<const data::WindowIndex>(all).subspan(begin, part.size());
     pasts.gather(indices, begin);
     const auto result =

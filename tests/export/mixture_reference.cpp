@@ -1,5 +1,7 @@
 #include "export/mixture_reference.h"
 
+#include <torch/csrc/jit/runtime/graph_executor.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -18,6 +20,7 @@ Input input_of(const std::vector<std::vector<float>>& series) {
 
 Output run(torch::jit::Module& module, const Input& input, const at::Tensor& draws, std::vector<double> levels,
            const at::IValue& features) {
+  const torch::jit::GraphOptimizerEnabledGuard as_written(false);  // which takes longer than it saves
   const auto found =
       module.forward({input.target, input.observed, at::tensor(levels, at::kDouble), features, draws}).toTuple();
   return {found->elements()[0].toTensor(), found->elements()[1].toTensor(), found->elements()[2].toTensor()};

@@ -11,6 +11,7 @@
 #include "export/mixture_reference.h"
 #include "models/mixture.h"
 #include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 #include "tsdp/evaluation/backtest.h"
 #include "tsdp/export/torchscript.h"
 #include "tsdp/random/random.h"
@@ -505,6 +506,84 @@ TEST(Mixture, RowsAreApart) {
   EXPECT_TRUE(run(module, input_of({shorter}), draws).quantiles[0].allclose(beside.quantiles[1], 1e-12, 1e-12));
   const auto nothing = run(module, input_of({std::vector<float>(length, missing)}), draws);
   EXPECT_TRUE(nothing.quantiles.isfinite().all().item<bool>());
+}
+
+/// How many rows of `input` have the record of a row before them.
+std::int64_t moved_on(torch::jit::Module& module, const Input& input, std::int64_t horizon) {
+  const auto rows = input.target.size(0), length = input.target.size(1);
+  const auto values = input.target.masked_fill(input.observed.eq(0.0), missing);
+  return module
+      .run_method("moved_on", values, input.target, input.observed, at::zeros({rows, length + horizon, 0}, at::kDouble),
+                  at::zeros({rows, 0, horizon, 2}, at::kDouble))
+      .toTensor()
+      .sum()
+      .item<std::int64_t>();
+}
+
+// Windows of one series side by side share what their records have in common. They are forecast as each alone, also
+// where so much is missing that a candidate reads further back than its seasons.
+TEST(Mixture, WindowsOfOneSeriesAreForecastAsEachAlone) {
+  struct Case {
+    std::int64_t horizon;
+    std::size_t gap;  // missing values in the middle of the past
+    std::size_t begin;  // of the series in the first past
+    std::int64_t shared;  // of 7 windows
+  };
+  // Two windows of a horizon of 2 lie in a stride of 4, so the first two have none before them. Seasons of a horizon of
+  // 3 do not begin with a window.
+  for (const auto& [horizon, gap, begin, shared] :
+       {Case{4, 0, 0, 6}, Case{9, 0, 0, 6}, Case{2, 0, 0, 5}, Case{3, 0, 0, 0}, Case{4, 0, 70, 6}, Case{4, 9, 0, 6},
+        Case{4, 30, 0, 0}, Case{9, 40, 0, 0}}) {
+    SCOPED_TRACE(cat("horizon ", horizon, ", gap ", gap, ", begin ", begin));
+    const auto mixture = mixture_of(horizon);
+    const auto model = make(options_with(mixture, horizon));
+    auto module = make_module(*model);
+    const auto length = static_cast<std::size_t>(forecast_past_length(*model));
+    const auto ahead = static_cast<std::size_t>(horizon);
+    auto all = series(length + 6 * ahead, begin, 3);
+    for (auto t = length - 25 - gap; t < length - 25; ++t) all[t] = missing;
+    std::vector<std::vector<float>> rows;
+    for (std::size_t window = 0; window < 7; ++window) {
+      const auto from = all.begin() + static_cast<std::ptrdiff_t>(window * ahead);
+      rows.emplace_back(from, from + static_cast<std::ptrdiff_t>(length));
+    }
+    const auto draws = at::rand({7, 3, horizon, 2}, at::kDouble);
+    EXPECT_EQ(moved_on(module, input_of(rows), horizon), shared);
+    const auto together = run(module, input_of(rows), draws);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const auto row = static_cast<std::int64_t>(i);
+      const auto alone = run(module, input_of({rows[i]}), draws.narrow(0, row, 1));
+      EXPECT_TRUE(alone.quantiles[0].allclose(together.quantiles[row], 1e-11, 1e-11)) << "window " << i;
+      EXPECT_TRUE(alone.mean[0].allclose(together.mean[row], 1e-11, 1e-11)) << "window " << i;
+    }
+  }
+}
+
+// The same of the variables of a series, whose rows stay side by side.
+TEST(Mixture, VariablesShareARecordTogether) {
+  constexpr std::int64_t horizon = 4, variables = 2;
+  auto options = options_with(mixture_of(horizon), horizon, "itransformer");
+  options.variables = variables;
+  const auto model = make(options, "itransformer");
+  auto module = make_module(*model);
+  const auto length = static_cast<std::size_t>(forecast_past_length(*model));
+  const std::vector<std::vector<float>> both = {series(length + 8, 0, 4), series(length + 8, 0, 5)};
+  std::vector<std::vector<float>> rows;
+  for (std::ptrdiff_t window = 0; window < 3; ++window)
+    for (const auto& one : both)
+      rows.emplace_back(one.begin() + horizon * window,
+                        one.begin() + horizon * window + static_cast<std::ptrdiff_t>(length));
+  const auto draws = at::rand({6, 1, horizon, 2}, at::kDouble);
+  EXPECT_EQ(moved_on(module, input_of(rows), horizon), 2);
+  const auto together = run(module, input_of(rows), draws);
+  for (std::size_t i = 0; i < rows.size(); i += variables) {
+    const auto row = static_cast<std::int64_t>(i);
+    const auto alone = run(module, input_of({rows[i], rows[i + 1]}), draws.narrow(0, row, variables));
+    EXPECT_TRUE(alone.quantiles.allclose(together.quantiles.narrow(0, row, variables), 1e-11, 1e-11)) << i;
+  }
+  // Where one variable's past is another, none is shared.
+  rows[3][length / 2] = 99.0F;
+  EXPECT_EQ(moved_on(module, input_of(rows), horizon), 0);
 }
 
 // Every candidate may leave the bounds that its past stays within; the mixture, its mean and its samples do not.

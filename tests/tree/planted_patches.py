@@ -12,8 +12,17 @@ if shutil.which("patch") is None:
     skip("no program 'patch'")
 failures = []
 patches = sorted((ROOT / "tests/planted").glob("*.patch"))
-tests = "\n".join(file.read_text() for file in [*(ROOT / "tests").rglob("*_test.cpp"), ROOT / "tests/CMakeLists.txt"])
-scripts = re.findall(r"tsdp_add_run_test\((\w+)", (ROOT / "tests/CMakeLists.txt").read_text())
+tests = {
+    f"{suite}.{name}"
+    for file in (ROOT / "tests").rglob("*_test.cpp")
+    for suite, name in re.findall(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", file.read_text())
+}
+cmake = "\n".join(file.read_text() for file in ROOT.rglob("CMakeLists.txt") if "build" not in file.relative_to(ROOT).parts)
+# A name with a variable of a loop in it stands for any.
+scripts = [re.sub(r"\$\{\w+\}", r"\\w+", name) for name in re.findall(r"(?:tsdp_add_(?:run|kill)_test\(|add_test\(NAME )([\w.${}]+)", cmake)]
+targets = {"programs", *re.findall(r"(?:tsdp_add_test|add_executable)\(([\w-]+)", cmake)}
+targets |= {f"{folder.name}_test" for folder in (ROOT / "tests").rglob("*") if any(folder.glob("*_test.cpp"))}
+targets |= {program.stem.replace("_", "-") for program in (ROOT / "cli").glob("tsdp_*.cpp")}
 for patch in patches:
     head = patch.read_text().split("\n--- ", 1)[0]
     fields = dict(re.findall(r"^(Targets|Caught by): (.+)$", head, re.MULTILINE))
@@ -21,9 +30,11 @@ for patch in patches:
         failures.append(f"{patch.name}: expected lines 'Targets: …' and 'Caught by: …' before the patch")
         continue
     for name in re.split(r",\s*", fields["Caught by"]):
-        suite, _, test = name.partition(".")
-        if name not in scripts and (not test or suite not in tests or test.split("/")[0] not in tests):
+        if name.split("/")[0] not in tests and not any(re.fullmatch(script, name) for script in scripts):
             failures.append(f"{patch.name}: names the test {name}, which is not there")
+    for target in fields["Targets"].split():
+        if target not in targets:
+            failures.append(f"{patch.name}: names the target {target}, which is not there")
     command = ["patch", "--dry-run", "--strip=1", "--fuzz=0", "--batch", "--forward", "--input", str(patch)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:

@@ -108,6 +108,13 @@ struct Mixture {
     for (const auto& member : members) longest = std::max(longest, member.season);
     return longest;
   }
+  /// How many values before a window are enough for every candidate, if one of them is known.
+  [[nodiscard]] std::int64_t shortest_read() const {
+    std::int64_t shortest = most_values_read;
+    for (const auto& member : members)
+      if (member.method != Candidate::start) shortest = std::min(shortest, member.season * member.seasons);
+    return shortest;
+  }
   bool operator==(const Mixture&) const = default;
 };
 
