@@ -171,9 +171,15 @@ const std::atomic<bool>& stop_on_signals() {
   return stop_asked;
 }
 
-void end_on_signals() {
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+void end_on_signals(std::string last_words) {
+  static std::string words;  // which a handler must not make
+  words = cat("\n", last_words, "\n");
+  const auto say_and_end = [](int) {
+    static_cast<void>(!::write(STDERR_FILENO, words.data(), words.size()));
+    std::_Exit(static_cast<int>(ExitCode::interrupted));
+  };
+  std::signal(SIGINT, say_and_end);
+  std::signal(SIGTERM, say_and_end);
 }
 
 int run(CLI::App& app, int argc, char** argv, CommonOptions& options, const std::function<int()>& body) {

@@ -457,8 +457,8 @@ int show_budget(const Options& o) {
           tsdp::rounded_up(spent, 5), " of ", budget.epsilon, " at delta ", budget.delta, ", ",
           tsdp::rounded_up(100.0 * budget.spent(), 3),
           " % of what the Rényi filter has to give; a further run may cost more or less than the rest. What is "
-          "guaranteed, also if later runs are chosen by what earlier ones gave, is the whole: epsilon ",
-          budget.epsilon,
+          "guaranteed, also if later runs are chosen by the models of earlier ones, is the whole: epsilon ",
+          budget.epsilon, " (not if they are chosen by scores, losses or logs, which are computed from true values)",
           budget.unit ? cat("\n  Neighbours: relation ", tsdp::mechanism::unit_text(*budget.unit), ".") : std::string(),
           budget.spent() > 0.0 || budget.admits(std::vector<double>(tsdp::privacy::renyi_orders().size(), 0.0))
               ? std::string()

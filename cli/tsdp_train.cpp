@@ -260,7 +260,10 @@ void take_steps(tsdp::training::Trainer& trainer, const tsdp::training::RunFolde
                       cat("interrupted after step ", trainer.step(), " of ", trainer.plan().steps,
                           "; go on with: tsdp-train --resume ", folder.root.string()));
   // Scoring looks at no flag. What it leaves is made again by --resume.
-  tsdp::cli::end_on_signals();
+  tsdp::cli::end_on_signals(
+      cat("tsdp-train: interrupted after the last step; what is left (the model, its scores, the report) is made by: "
+          "tsdp-train --resume ",
+          folder.root.string()));
 }
 
 /// Logs scores of test windows, which `where` says.
@@ -486,6 +489,9 @@ int train(const Options& asked_for) {
     return 0;
   }
   check_together(asked_for);
+  // A rank's own mistakes are told at once, not when all have met.
+  if (asked_for.resume.empty())
+    static_cast<void>(tsdp::read_config(tsdp::find_config_file(asked_for.config_name), asked_for.set));
   auto ranks = ranks_of(asked_for);
   const int code = train_as(ranks, asked_for);
   ranks.end();

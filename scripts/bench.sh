@@ -5,5 +5,6 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/common.sh"
 
+tsdp_help "$@"
 tsdp_set_up tsdp-bench
 exec "$tsdp_root/build/release/bin/tsdp-bench" "$@"

@@ -13,6 +13,19 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
 fi
 
 tsdp_root=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.." && pwd -P)
+
+# tsdp_help ARGUMENTS…: prints the head of the script, and ends it, if help is asked for. Nothing is installed or built for that.
+tsdp_help() {
+  local argument
+  for argument in "$@"; do
+    case $argument in
+      -h | --help)
+        sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"
+        exit 0
+        ;;
+    esac
+  done
+}
 tsdp_logs=$tsdp_root/build/logs
 tsdp_venv=$tsdp_root/.venv
 tsdp_requirements=$tsdp_root/scripts/requirements.txt

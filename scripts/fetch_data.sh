@@ -16,7 +16,7 @@ fail() {
   exit 1
 }
 
-data="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/data"
+data=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.." && pwd -P)/data
 collection=laiguokun/multivariate-time-series-data/7f402f185cc2435b5e66aed13a3b560ed142e023
 lstnet=https://raw.githubusercontent.com/$collection
 zenodo=https://zenodo.org/records/4656144/files

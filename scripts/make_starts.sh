@@ -4,12 +4,12 @@
 # Usage: scripts/make_starts.sh [FAMILY_MODEL ...]; without names, makes all of them. Takes about ten minutes on one
 # core.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
 
 names=("$@")
 [ ${#names[@]} -gt 0 ] || names=(hourly_dlinear hourly_simple_ff hourly_itransformer hourly_deepar daily_dlinear daily_simple_ff
   daily_itransformer weekly_dlinear weekly_simple_ff monthly_dlinear monthly_simple_ff)
-bin=${TSDP_BIN:-build/release/bin}
+bin=${TSDP_BIN:-$PWD/build/release/bin}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 for name in "${names[@]}"; do

@@ -5,13 +5,10 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/common.sh"
 
+tsdp_help "$@"
 stage=${1:-programs}
 case $stage in
   packages | torch | configure | programs | all) ;;
-  -h | --help)
-    sed -n '2,3s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
-    exit 0
-    ;;
   *)
     tsdp_say "setup.sh: no stage '$stage'; there are: packages, torch, configure, programs, all"
     exit 2

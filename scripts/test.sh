@@ -5,6 +5,7 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/common.sh"
 
+tsdp_help "$@"
 tsdp_set_up all
 # As many tests as cores run beside each other, each on one: threads of two programs on the same cores wait for each other. Tests of threads say how many.
 cores=$(nproc)  # which says what OMP_NUM_THREADS says

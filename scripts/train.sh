@@ -9,7 +9,11 @@ set -euo pipefail
 configuration=(--config "$tsdp_root/configs/default.yaml")
 for argument in "$@"; do
   case $argument in
-    --config | --config=* | --resume | --resume=* | --help | -h | --version) configuration=() ;;
+    --config | --config=* | --resume | --resume=* | --version) configuration=() ;;
+    --help | -h)
+      [ ! -x "$tsdp_root/build/release/bin/tsdp-train" ] || exec "$tsdp_root/build/release/bin/tsdp-train" --help
+      tsdp_help --help
+      ;;
   esac
 done
 

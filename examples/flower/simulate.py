@@ -51,12 +51,14 @@ def main() -> int:
         ]
         processes = [*ranks, subprocess.Popen([sys.executable, __file__, "--simulate", folder])]
         while any(process.poll() is None for process in processes):
-            if any(process.poll() for process in processes):  # one has failed
+            failed = next((process for process in processes if process.poll()), None)
+            if failed is not None:
                 time.sleep(10)  # in which the others hear of it
                 for process in processes:
                     process.kill()
+                return abs(failed.returncode)
             time.sleep(0.2)
-        return max(abs(process.wait()) for process in processes)
+        return next((abs(process.returncode) for process in processes if process.returncode), 0)
 
 
 if __name__ == "__main__":

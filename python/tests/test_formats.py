@@ -19,7 +19,7 @@ import pytest
 import torch
 
 import tsdp
-from conftest import MODELS, hourly_frame
+from conftest import hourly_frame, MODELS, needed
 from test_model import assert_same, by_program, with_texts
 from tsdp import formats
 from tsdp.archive import read_archive
@@ -306,9 +306,9 @@ ALL = os.environ.get("TSDP_FORMATS") == "all"
 
 @pytest.mark.parametrize("model, kind", [(model, kind) for model in MODELS for kind in KINDS] if ALL else [("simple_ff", "bounded"), ("deepar", "zeros"), ("itransformer", "told")])
 def test_other_formats_forecast_the_same(model: str, kind: str, mixed: tsdp.Run, programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    onnx = pytest.importorskip("onnx")
-    runtime = pytest.importorskip("onnxruntime")
-    pytest.importorskip("onnxscript")
+    onnx = needed("onnx")
+    runtime = needed("onnxruntime")
+    needed("onnxscript")
     run = mixed if (model, kind) == ("simple_ff", "bounded") else trained(tmp_path / "run", model, kind)
     monkeypatch.setenv("TSDP_PYTHON", sys.executable)
     monkeypatch.setenv("PYTHONPATH", str(Path(formats.__file__).parents[1]))

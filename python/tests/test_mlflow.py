@@ -64,7 +64,8 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> Iterator[Remembered]:
 def assert_logged(run: tsdp.Run, params: dict[str, str], metrics: dict[str, float], tags: dict[str, str]) -> None:
     assert (params["model.name"], params["privacy.target_epsilon"], params["privacy.enabled"]) == ("dlinear", "1", "true")
     assert metrics["epsilon_upper"] == run.privacy.epsilon.upper and metrics["delta"] == 1e-7
-    assert tags["tsdp.statement"] == run.privacy.statement and run.privacy.not_covered[0] in tags["tsdp.not_covered"]
+    assert tags["tsdp.statement"] == run.privacy.statement and all(sentence in tags["tsdp.not_covered"] for sentence in run.privacy.not_covered)
+    assert run.privacy.not_covered
     assert metrics["private/scores/model/ND"] == run.scores["metrics"]["ND"]
     assert metrics["private/scores/seasonal_naive/ND"] == run.scores["baselines"]["seasonal_naive"]["ND"]
     assert "no epsilon covers them" in tags["private/scores"]

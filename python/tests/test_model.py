@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import tsdp
-from conftest import hourly_frame
+from conftest import hourly_frame, needed
 from tsdp import formats
 from tsdp.programs import run_program
 
@@ -101,7 +101,7 @@ def test_the_statement_is_that_of_the_run(run: tsdp.Run) -> None:
 
 
 def test_gluonts_predictors_forecast_the_same(run: tsdp.Run) -> None:
-    pytest.importorskip("gluonts")
+    needed("gluonts")
     model = run.model
     frame = hourly_frame()
     expected = model.predict(frame, seed=1)
@@ -121,7 +121,7 @@ def test_gluonts_predictors_forecast_the_same(run: tsdp.Run) -> None:
 
 
 def test_gluonts_entries_of_another_frequency_are_refused(run: tsdp.Run) -> None:
-    pytest.importorskip("gluonts")
+    needed("gluonts")
     values = np.arange(60.0)
     for start, said in ((pd.Period("2024-01-01", freq="D"), "steps of D; expected 1h"), (pd.Timestamp("2024-01-01"), "expected a pandas.Period")):
         with pytest.raises(tsdp.DataError, match=said):

@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 
 import tsdp
-from conftest import hourly_frame
+from conftest import hourly_frame, needed
 from tsdp.programs import program, run_program
 
 SETTINGS = {"training.max_epochs": 1, "model.start": "fresh", "model.context_length": 24, "dataset.test_windows": 1, "dataset.validation_length": 6, "optimizer.learning_rate": 0.001}
@@ -196,7 +196,7 @@ def test_warnings_of_a_program_are_python_s(programs: None, tmp_path: Path) -> N
 
 
 def test_tensorboard_shows_what_was_logged(run: tsdp.Run) -> None:
-    accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    accumulators = needed("tensorboard.backend.event_processing.event_accumulator")
     logged: dict[str, list[tuple[int, float]]] = {}
     for line in (run.folder / "private" / "metrics.jsonl").read_text().splitlines():
         entry = json.loads(line)

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import tsdp
+from conftest import needed
 from test_model import LEVELS, assert_same
 from tsdp import formats
 from tsdp.archive import read_archive
@@ -100,7 +101,7 @@ def test_attention_is_that_of_pytorchs_encoder(alone: tsdp.Run) -> None:
 
 
 def test_another_format_forecasts_the_same(alone: tsdp.Run, tmp_path: Path) -> None:
-    onnxruntime = pytest.importorskip("onnxruntime")
+    onnxruntime = needed("onnxruntime")
     file = tmp_path / "model.onnx"
     formats.export(alone.folder / "model.pt", file, "onnx")
     series = series_of(vitals(), alone.model.frequency, target=BOTH)

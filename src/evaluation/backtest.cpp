@@ -342,6 +342,11 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
   const auto all = data::windows_of(in_order);
   for (auto text : {external.taking_part(all), scored_outliers(dataset, ranges, prediction_length)})
     if (!text.empty()) out.remarks.push_back(std::move(text));
+  for (const auto& one : dataset.external)
+    if (one->is_free() && !one->is_model())
+      out.remarks.push_back(
+          cat(one->name, " counts as free here, and so does a start that is mixed with it; that is true only if ",
+              one->name, " was made without these data, which no program can tell"));
   if (privacy == nullptr)
     for (const auto& one : dataset.external)
       if (const auto scores = score_external(*one, dataset, ranges, season_length, shape)) {

@@ -28,7 +28,14 @@ std::string plain(const std::string& text) {
     switch (c) {
       case '<': out += "&lt;"; break;
       case '&': out += "&amp;"; break;
-      case '*': out += "\\*"; break;
+      case '*':
+      case '_':
+      case '[':
+      case ']':
+      case '`':
+        out += '\\';
+        out += c;
+        break;
       default: out += c;
     }
   }
@@ -133,7 +140,7 @@ std::string training_data(const Json& ledger, const Json& model, mechanism::Star
   switch (origin) {
     case mechanism::StartOrigin::fresh: out += " It began with random weights.\n"; break;
     case mechanism::StartOrigin::synthetic:
-      out += " It began with weights that were trained on synthetic series alone.\n";
+      out += " It began with weights that were trained on synthetic series alone, if at all.\n";
       break;
     case mechanism::StartOrigin::trained:
     case mechanism::StartOrigin::trained_without_privacy:

@@ -216,22 +216,18 @@ std::string training(const ReportContent& c) {
   const auto clipping = is_private(c) ? clipping_chart(c) : std::string();
   if (loss.empty() && epsilon.empty() && clipping.empty())
     return out + "<p>Nothing was logged of the training.</p>\n</section>\n";
-  const bool validated = std::any_of(c.metrics.begin(), c.metrics.end(), [](const Json& line) {
-    return std::isfinite(number_in(line, "validation_loss"));
-  });
   const auto figure = [&](const std::string& chart, const char* title, const std::string& caption) {
     if (!chart.empty())
       out += cat("<figure>\n<figcaption><h3>", title, "</h3>", caption, "</figcaption>\n", chart, "</figure>\n");
   };
   out += "<div class=\"grid\">\n";
   figure(loss, "Loss",
-         cat("Negative log-likelihood; medians of neighbouring batches, with their 10 % to 90 % band.",
-             validated ? " The validation part is not trained on." : " There is no validation part."));
+         cat(e(c.loss), "; where many batches were logged, medians of neighbours, with their 10 % to 90 % band.",
+             c.validates ? " The validation part is not trained on." : " There is no validation part."));
   figure(epsilon, "Epsilon", "What the steps so far cost at most. No step is taken that could pass the target.");
   figure(clipping, "Clipping",
          "Share of gradients (of windows, or of whole series or owners where those are protected) that were cut to the "
-         "clip "
-         "norm. Near 100 % all count alike, which is usual with small clip norms.");
+         "clip norm. Near 100 % all count alike, which is usual with small clip norms.");
   return out + "</div>\n</section>\n";
 }
 

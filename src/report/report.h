@@ -57,6 +57,8 @@ struct ReportContent {
   double start_crps = std::numeric_limits<double>::quiet_NaN();  ///< of the weights that training began with
   mechanism::StartOrigin start_origin = mechanism::StartOrigin::fresh;  ///< where they come from
   std::vector<nlohmann::ordered_json> metrics;  ///< lines of metrics.jsonl
+  std::string loss = "Negative log-likelihood";  ///< what was trained on
+  bool validates = false;                        ///< whether some values are held out from training
   /// The most that the best attacker achieves: true-positive rates by false-positive rate, both in [0, 1].
   std::vector<double> false_positive_rates;
   std::vector<double> true_positive_rates;

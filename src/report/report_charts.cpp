@@ -243,10 +243,12 @@ std::string loss_chart(const ReportContent& content) {
       std::max(training.empty() ? 0.0 : training.back().epoch, validation.empty() ? 0.0 : validation.back().epoch);
   if (!training.empty()) panel.series.push_back(grouped(curve("training batches", blue, full), training));
   if (!validation.empty()) panel.series.push_back(as_logged(curve("validation part", orange, dashed), validation));
-  return plot_of("Loss over epochs",
-                 "Negative log-likelihood a window: medians of logged training batches with their 10 % to 90 % band, "
-                 "and the mean over the validation part.",
-                 std::move(panel))
+  return plot_of(
+             "Loss over epochs",
+             cat(content.loss,
+                 ", a window: logged training batches, where there are many as medians with their 10 % to 90 % band, "
+                 "and the mean over the validation part."),
+             std::move(panel))
       .page_svg(chart_width, chart_height);
 }
 
@@ -292,10 +294,11 @@ std::string clipping_chart(const ReportContent& content) {
   panel.x.upper = points.back().epoch;
   panel.y.upper = 1.0;
   panel.series.push_back(grouped(curve("clipped", blue, full), points));
-  return plot_of(
-             "Clipped gradients over epochs",
-             "Share of a batch's gradients that were longer than the clip norm: medians with the 10 % to 90 % band.",
-             std::move(panel))
+  return plot_of("Clipped gradients over epochs",
+                 "Share of a batch's gradients that were longer than the clip norm; where many batches were logged, "
+                 "medians "
+                 "with the 10 % to 90 % band.",
+                 std::move(panel))
       .page_svg(chart_width, chart_height);
 }
 

@@ -216,19 +216,20 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
   const bool is_private = ledger.value("private", false);
   std::vector<std::pair<std::string, std::string>> out;
   const auto add = [&](const char* what, const std::string& value) { out.emplace_back(what, value); };
-  add("Trained on", cat(owners ? cat(lengths.count(), " series of ", scheme.sequences(), " owners")
-                               : cat(scheme.sequences(), " series"),
-                        scheme.variables() > 1 ? cat(" of ", scheme.variables(), " variables, a value of each every ")
-                                               : std::string(", one value each "),
-                        c.dataset.frequency, "; ",
-                        lengths.shortest() == lengths.longest() ? cat(lengths.longest())
-                                                                : cat(lengths.shortest(), " to ", lengths.longest()),
-                        " steps of each"));
+  add("Trained on",
+      cat(owners ? cat(lengths.count(), " series of ", scheme.sequences(), " owners")
+                 : cat(scheme.sequences(), ledger.contains("synthetic_data") ? " synthetic series" : " series"),
+          scheme.variables() > 1 ? cat(" of ", scheme.variables(), " variables, a value of each every ")
+                                 : std::string(", one value each "),
+          c.dataset.frequency, "; ",
+          lengths.shortest() == lengths.longest() ? cat(lengths.longest())
+                                                  : cat(lengths.shortest(), " to ", lengths.longest()),
+          " steps of each"));
   std::int64_t own = 0;
   for (const auto& scores : s.scores.by_series) own += scores.windows();
   add("Windows scored",
-      cat(s.scores.model.windows(), " (", s.windows, ") of ", s.data.dataset.name, ", ", c.dataset.prediction_length,
-          " steps each",
+      cat(s.scores.model.windows(), scheme.variables() > 1 ? ", each variable's counted by itself" : "", " (",
+          s.windows, ") of ", s.data.dataset.name, ", ", c.dataset.prediction_length, " steps each",
           s.data.shards ? cat("; of ", s.scores.series, " of ", scheme.sequences(),
                               " series, of which rank 0's own, with ", own, " windows, are shown one by one")
                         : std::string()));
@@ -278,15 +279,15 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
 }  // namespace
 
 std::string how_chosen(std::size_t series, std::size_t scored, std::size_t shown, bool asked_for,
-                       const std::string& windows) {
-  if (asked_for) return cat("Of ", series, " series, those that were asked for");
+                       const std::string& windows, const std::string& things) {
+  if (asked_for) return cat("Of ", series, " ", things, ", those that were asked for");
   const auto left_out = series - scored;
   const auto those =
-      left_out == 0 ? cat(series, " series") : cat("the ", scored, " of ", series, " series that have a score");
-  auto text = shown < scored
-                  ? cat("Of ", those, ", those with the best, the median and the worst CRPS over all ", windows,
-                        " windows, and some between them")
-                  : cat(left_out == 0 ? "All series" : cat("All of ", those), ", from the best to the worst CRPS");
+      left_out == 0 ? cat(series, " ", things) : cat("the ", scored, " of ", series, " ", things, " that have a score");
+  auto text = shown < scored ? cat("Of ", those, ", those with the best, the median and the worst CRPS over all ",
+                                   windows, " windows, and some between them")
+                             : cat(left_out == 0 ? cat("All ", things) : cat("All of ", those),
+                                   ", from the best to the worst CRPS");
   if (left_out > 0)
     text += cat(". The other ", left_out, left_out == 1 ? " has" : " have",
                 " no score, as nothing, or nothing but zeros, was observed in ", left_out == 1 ? "its" : "their",
@@ -313,8 +314,9 @@ ReportContent report_content(const ReportSources& s) {
   const auto scored = static_cast<std::size_t>(std::count_if(by_series.begin(), by_series.end(), [](const auto& one) {
     return std::isfinite(one.mean_weighted_quantile_loss());
   }));
-  content.how_chosen =
-      how_chosen(s.data.dataset.series.size(), scored, content.forecasts.size(), !s.series.empty(), s.windows);
+  content.how_chosen = how_chosen(
+      s.data.dataset.series.size(), scored, content.forecasts.size(), !s.series.empty(), s.windows,
+      s.data.dataset.variable_count() > 1 ? cat("variables of ", data::counted_series(s.data.dataset)) : "series");
   content.how_chosen += cat(". Of each the window in the middle of its ", s.windows,
                             " windows is shown, whatever the forecast there looks like.");
   content.scores = {{content.model, s.scores.model.json()}};
@@ -328,6 +330,10 @@ ReportContent report_content(const ReportSources& s) {
   if (s.scores.start) content.start_crps = s.scores.start->mean_weighted_quantile_loss();
   if (s.scores.model.windows() == 0) content.scores.clear(), content.best_free = 0;
   content.metrics = training::read_metrics(s.folder.metrics());
+  if (s.config.training.trainable == Trainable::mixture)
+    content.loss =
+        "Quantile loss of the mixture, as a share of the best candidate's on the series' own past, times 0.005";
+  content.validates = !s.data.split.validation.empty();
   add_attack(content, s, method);
   content.facts = facts_of(s, method.scheme());
   return content;

@@ -34,7 +34,7 @@ struct ReportSources {
 /// Which of `series` series a report shows, in words: `shown` of the `scored` ones with a finite CRPS, or those that
 /// were asked for.
 [[nodiscard]] std::string how_chosen(std::size_t series, std::size_t scored, std::size_t shown, bool asked_for,
-                                     const std::string& windows);
+                                     const std::string& windows, const std::string& things = "series");
 
 /// Writes private/report.html of the run: atomically, for the owner only.
 void write_report(const ReportSources& sources);

@@ -49,7 +49,16 @@ std::optional<Checkpoint> load_checkpoint(const std::filesystem::path& file) {
     throw DataError(cat(where,
                         ": found a checkpoint of another version of tsdp, which alone can go on with it; expected ",
                         format_name));
-  const auto found = read_tensor_file(bytes, where);
+  const auto found = [&] {
+    try {
+      return read_tensor_file(bytes, where);
+    } catch (const DataError& error) {
+      throw DataError(
+          cat(error.what(),
+              "; put a whole copy back, or remove the file: the steps that it had stay charged, and --resume "
+              "takes those that are left from the start's weights"));
+    }
+  }();
   if (const auto& format = found.text("format", where); format != format_name)
     throw DataError(cat(where, ": found format '", format,
                         "', of another version of tsdp, which alone can go on with it; expected ", format_name));

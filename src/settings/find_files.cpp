@@ -92,7 +92,8 @@ constexpr FileOfUnknownTerms files_of_unknown_terms[] = {
 /// anywhere.
 std::string how_to_get(const std::filesystem::path& path, const std::filesystem::path& root) {
   const auto folder = (root.empty() ? std::filesystem::path("data") : root / "data").lexically_normal();
-  const std::string another = "--set dataset.path=FILE takes another file (a run that is resumed needs its own)";
+  const std::string another =
+      "--set dataset.path=FILE takes another file (a run that is resumed needs its own: put it back)";
   for (const auto& known : files_to_get) {
     if (path.filename() != known.file) continue;
     if (!known.fetched_as)

@@ -604,9 +604,11 @@ void Trainer::Run::observe(const StepEngine::Result& result, Session& session) {
     at::Tensor numbers;
     if (windows > 0) {
       numbers = result.losses.mean().to(at::kDouble);
-      if (result.norms.defined())
+      // Of other clipping the norm of the whole gradient does not say what was cut.
+      if (result.norms.defined() && config_.privacy.clipping == privacy::ClippingKind::flat)
         numbers = at::stack(
             {numbers, result.norms.median(), result.norms.gt(config_.privacy.clip_norm).to(at::kDouble).mean()});
+      else if (result.norms.defined()) numbers = at::stack({numbers, result.norms.median()});
     }
     if (method_.privacy() && step_ == session.epsilon.step()) line.epsilon_upper = session.epsilon.value();
     session.lines.emplace_back(line, numbers);
@@ -624,10 +626,8 @@ void Trainer::Run::settle_lines(Session& session) {
       const auto here = numbers.cpu().view({-1});
       const auto* number = here.const_data_ptr<double>();
       line.loss = session.loss = number[0];
-      if (here.numel() == 3) {
-        line.gradient_norm_median = number[1];
-        line.clipped_share = number[2];
-      }
+      if (here.numel() > 1) line.gradient_norm_median = number[1];
+      if (here.numel() > 2) line.clipped_share = number[2];
     }
     session.metrics.add(line);
   }

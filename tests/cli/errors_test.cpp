@@ -666,8 +666,9 @@ TEST_F(Errors, DamagedCheckpointLosesNothing) {
   ASSERT_GT(whole.size(), 5000U);
   std::ofstream(checkpoint, std::ios::binary) << whole.substr(0, whole.size() / 2);
   const auto before = files_of("run");
-  expect_failure(run(train, {"--resume", "run", "--quiet", "--threads", "1"}), train, 3,
-                 {"run/private/checkpoints/last.pt", "damaged", "expected"});
+  expect_failure(
+      run(train, {"--resume", "run", "--quiet", "--threads", "1"}), train, 3,
+      {"run/private/checkpoints/last.pt", "damaged", "expected", "remove the file: the steps that it had stay"});
   EXPECT_EQ(files_of("run"), before);
   std::ofstream(checkpoint, std::ios::binary) << whole;
   EXPECT_EQ(run(train, {"--resume", "run", "--quiet", "--threads", "1"}).exit_code, 0);

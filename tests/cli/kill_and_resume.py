@@ -92,6 +92,10 @@ class Session:
         theirs = tensors(self.reference / "private/checkpoints/last.pt")
         if not ours or ours != theirs:
             sys.exit("the resumed run ends with other weights than the uninterrupted one")
+        ledgers = [json.loads((folder / "privacy.json").read_text()) for folder in (self.run, self.reference)]
+        for key in set(ledgers[0]) | set(ledgers[1]):
+            if key not in ("run", "timestamps") and ledgers[0].get(key) != ledgers[1].get(key):
+                sys.exit(f"the ledgers differ in {key}: {ledgers[0].get(key)}, {ledgers[1].get(key)}")
         for folder in (self.run, self.reference):
             ledger = json.loads((folder / "privacy.json").read_text())
             counts = [ledger[key] for key in ("steps_taken", "steps_charged", "steps_planned")]

@@ -31,7 +31,7 @@ def test(binaries, folder):
         for path in (ROOT / "data" / name, folder / name):
             plan = json.loads(output_of(binaries / "tsdp-train", "--config", config, "--set", f"dataset.path={path}", "--dry-run", "--json", "--quiet",
                                         "--set", "privacy.composition=symmetrised", cwd=folder))
-            shapes.append({key: plan.get(key) for key in ("num_sequences", "steps_per_epoch", "parameters", "batch_size")})
+            shapes.append({key: plan[key] for key in ("sequences", "series_length", "steps_per_epoch", "windows_per_step", "parameters")})
         assert shapes[0] == shapes[1], f"{name}: {shapes}"
     assert not list(folder.glob(".made*"))
 

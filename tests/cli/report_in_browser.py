@@ -193,8 +193,7 @@ def main():
     options = parser.parse_args()
     browser_program = chromium.find()
     if browser_program is None:
-        print("skipped: no Chromium here (package chromium)")
-        raise SystemExit(run.SKIPPED)
+        run.skip("no Chromium here (package chromium)")
     if options.screenshots:
         options.screenshots.mkdir(parents=True, exist_ok=True)
     if options.page:

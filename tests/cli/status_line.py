@@ -101,6 +101,11 @@ def main(binaries, folder):
     assert watch(train(*short), 200, 0) == ""
     assert watch(train(*short), None, 0) == ""
 
+    # Whoever interrupts a run while it is scored is told that nothing is lost.
+    output = watch(train("--set", "training.max_epochs=200", "--set", "model.prior=last_value", "--set", "model.candidates=auto"), None, 0.5, mark="the model: (")
+    assert re.search(rf"\ntsdp-train: interrupted after the last step; .* --resume {folder}/run{number}\n$", output), output
+    assert watch([str(binaries / "tsdp-train"), "--quiet", "--resume", str(folder / f"run{number}")], None, 0) == ""
+
     # A sweep's line wraps no more than training's, whatever its runs are called.
     (folder / "sweep.yaml").write_text(f"config: {run.write_config(folder / 'cell.yaml', folder / 'series.txt')}\nseeds: [1, 2]\n"
                                        "rows:\n  - {label: a, set: {optimizer.learning_rate: 0.00123456789, training.max_epochs: 300}}\n"

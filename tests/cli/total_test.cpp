@@ -128,8 +128,8 @@ TEST_F(Together, BudgetsRefuseInOneLine) {
     EXPECT_FALSE(std::filesystem::exists(path("unit.json")));
   }
   const auto shown = run(account, {"budget", "budget.json"});
-  EXPECT_NE(shown.out.find("What is guaranteed, also if later runs are chosen by what earlier ones gave, is the whole: "
-                           "epsilon 2"),
+  EXPECT_NE(shown.out.find("What is guaranteed, also if later runs are chosen by the models of earlier ones, is the "
+                           "whole: epsilon 2 (not if they are chosen by scores, losses or logs"),
             std::string::npos)
       << shown.out;
 }

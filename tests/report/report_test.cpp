@@ -115,6 +115,8 @@ TEST(Report, EscapesEveryText) {
   c.forecasts[0].series = c.forecasts[0].why = c.forecasts[0].start = evil;
   c.scores[0].name = c.scores[1].name = evil;
   c.facts = {{evil, evil}};
+  c.remarks = {evil};
+  c.loss = evil;
   for (const auto* name : {"state", "randomness", "statement", "bound"}) c.ledger[name] = evil;
   c.ledger["not_covered"] = {evil};
   const auto page = report_html(c);
