@@ -18,7 +18,7 @@ def in_order(self, sample: Tensor) -> Tensor:
     # (S, B, K), sorted along S, missing values last. Batcher's bitonic network of comparisons of whole rows takes half as long as
     # torch.sort where S is neither small nor large.
     count, rows, places = sample.size(1), sample.size(0), sample.size(2)
-    if count <= 16 or count > 128:
+    if count <= 16 or count > 128 or sample.requires_grad:
         found, whence = torch.sort(sample.transpose(1, 2), 2)
         return found.permute(2, 0, 1)
     size = 32
@@ -308,7 +308,7 @@ def record(self, values: Tensor, past_target: Tensor, past_observed: Tensor, fea
     at_a_time = 4 * rows
     if not all_windows:  # how many count, of any row: no more is worked on, and what is found is the same but for rounding
         windows = int(counts.any(0).sum())
-        at_a_time = max(self.rows_together, 64 // self.rows_together * self.rows_together)  # more take more memory
+        at_a_time = max(rows, 64 // self.rows_together * self.rows_together)  # more take more memory
     if draws.size(1) > 0:
         at_a_time = rows
     ends = ends[:windows]

@@ -342,13 +342,12 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
   const auto all = data::windows_of(in_order);
   for (auto text : {external.taking_part(all), scored_outliers(dataset, ranges, prediction_length)})
     if (!text.empty()) out.remarks.push_back(std::move(text));
-  for (const auto& one : dataset.external)
-    if (one->is_free() && !one->is_model())
-      out.remarks.push_back(
-          cat(one->name, " counts as free here, and so does a start that is mixed with it; that is true only if ",
-              one->name, " was made without these data, which no program can tell"));
   if (privacy == nullptr)
-    for (const auto& one : dataset.external)
+    for (const auto& one : dataset.external) {
+      if (one->is_free() && !one->is_model())
+        out.remarks.push_back(
+            cat(one->name, " counts as free here, and so does a start that is mixed with it; that is true only if ",
+                one->name, " was made without these data, which no program can tell"));
       if (const auto scores = score_external(*one, dataset, ranges, season_length, shape)) {
         if (one->is_free()) out.others[one->name] = scores->json();
         else
@@ -356,6 +355,7 @@ BacktestResult backtest(torch::jit::Module& model, const data::Dataset& dataset,
                                     ", not free: it was trained on data, which no statement of this model covers (",
                                     one->statement, ")"));
       }
+    }
   shape.require_variables(dataset, all);
   const auto rows = static_cast<std::size_t>(shape.rows(batch_rows));
   for (std::size_t begin = 0; begin < ranges.size(); begin += rows) {
