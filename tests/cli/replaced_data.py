@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/replace_data.sh: made series in place of those of unknown terms, of the same names and shapes, on which the configurations run."""
+"""scripts/replace_data.sh: made series in place of those of unknown terms, of the same names, number, times and longest length, on which the configurations run."""
 
 import json
 import os
@@ -31,7 +31,10 @@ def test(binaries, folder):
         for path in (ROOT / "data" / name, folder / name):
             plan = json.loads(output_of(binaries / "tsdp-train", "--config", config, "--set", f"dataset.path={path}", "--dry-run", "--json", "--quiet",
                                         "--set", "privacy.composition=symmetrised", cwd=folder))
-            shapes.append({key: plan[key] for key in ("sequences", "series_length", "steps_per_epoch", "windows_per_step", "parameters")})
+            shapes.append({key: plan[key] for key in ("sequences", "steps", "windows_per_step", "parameters")})
+            described = json.loads(output_of(binaries / "tsdp-data", "describe", "--config", config, "--set", f"dataset.path={path}", "--json", "--quiet", cwd=folder))
+            shapes[-1] |= {key: described[key] for key in ("series", "frequency", "first", "last")}
+            shapes[-1]["longest"] = described["length"]["max"]  # a few of M4's are shorter, and none that is made
         assert shapes[0] == shapes[1], f"{name}: {shapes}"
     assert not list(folder.glob(".made*"))
 
