@@ -171,7 +171,7 @@ const std::atomic<bool>& stop_on_signals() {
   return stop_asked;
 }
 
-void end_on_signals(std::string last_words) {
+void end_on_signals(const std::string& last_words) {
   static std::string words;  // which a handler must not make
   words = cat("\n", last_words, "\n");
   const auto say_and_end = [](int) {

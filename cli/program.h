@@ -48,7 +48,7 @@ void print_json(const nlohmann::ordered_json& json);
 [[nodiscard]] const std::atomic<bool>& stop_on_signals();
 
 /// From now on the first of them ends the program, with `last_words` on stderr.
-void end_on_signals(std::string last_words);
+void end_on_signals(const std::string& last_words);
 
 /// Makes sure that stdin, stdout and stderr are open, parses the command line and runs `body`. Turns every failure into
 /// one line on stderr and its exit code. Output that could not be written to stdout, including help and version, is
