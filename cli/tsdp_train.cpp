@@ -489,8 +489,8 @@ int train(const Options& asked_for) {
     return 0;
   }
   check_together(asked_for);
-  // A rank's own mistakes are told at once, not when all have met.
-  if (asked_for.resume.empty())
+  // The mistakes of one of several ranks are told at once, not when all have met.
+  if (asked_for.resume.empty() && std::getenv("WORLD_SIZE") != nullptr)
     static_cast<void>(tsdp::read_config(tsdp::find_config_file(asked_for.config_name), asked_for.set));
   auto ranks = ranks_of(asked_for);
   const int code = train_as(ranks, asked_for);

@@ -60,6 +60,12 @@ def empirical(self, sample: Tensor, levels: Tensor) -> Tuple[Tensor, Tensor]:
     quantiles = (low + (place - below) * (high - low)).masked_fill(count.eq(0).unsqueeze(0), float('nan'))
     return quantiles.transpose(0, 1), self.mean_of_known(sample, 1)
 
+def last_known(self, values: Tensor) -> Tensor:
+    # (B, L): the place of the last known value up to each, -1 before the first
+    places = torch.arange(values.size(1), device=values.device).expand_as(values)
+    last, whence = torch.where(values.eq(values), places, torch.full_like(places, -1)).cummax(1)
+    return last
+
 def last_seasons(self, values: Tensor, season: int, count: int) -> Tensor:
     # (B, S, m), the last season first
     if values.size(1) < season * count:
@@ -146,9 +152,8 @@ def seasonal_naive_bands(self, values: Tensor, season: int, count: int, levels: 
     known = values.eq(values)
     if not bool(known[:, length - season:].all()):
         places = torch.arange(length, device=values.device).expand_as(values)
-        last, whence = torch.where(known, places, torch.full_like(places, -1)).cummax(1)
         first = torch.where(known, places, torch.full_like(places, length - 1)).min(1, keepdim=True)[0]
-        filled = values.gather(1, torch.maximum(last, first))
+        filled = values.gather(1, torch.maximum(self.last_known(values), first))
         filled = self.known_or(filled, torch.zeros_like(filled))
     steps = torch.arange(horizon, device=values.device)
     point = filled[:, length - season:].index_select(1, steps % season)
@@ -270,7 +275,7 @@ def without_outliers(self, past_target: Tensor, past_observed: Tensor) -> Tuple[
 
 def moved_on(self, values: Tensor, past_target: Tensor, past_observed: Tensor, features: Tensor, draws: Tensor) -> Tensor:
     # (series): whether the past of a row is that of a row before it, a stride later. Then the windows of both but the last
-    # of its own have one record. Not where candidates may read what lies further back than their seasons, since all of those is missing.
+    # of its own have one record. Not where so much is missing that a candidate may read further back than its seasons.
     together = self.rows_together
     series = values.size(0) // together
     apart = self.windows_in_a_stride
@@ -282,10 +287,9 @@ def moved_on(self, values: Tensor, past_target: Tensor, past_observed: Tensor, f
     stride = self.mixture_stride
     same = past_target[:rows, stride:].eq(past_target[apart * together:, :length - stride]).all(1)
     same = same & past_observed[:rows, stride:].eq(past_observed[apart * together:, :length - stride]).all(1)
-    known = values.eq(values)
-    if not bool(known.all()):
-        places = torch.arange(length, device=values.device).expand_as(values)
-        last, whence = torch.where(known, places, torch.full_like(places, -1)).cummax(1)
+    if bool(values.ne(values).any()):
+        last = self.last_known(values)
+        places = torch.arange(length, device=values.device)
         gap = torch.where(last >= 0, places - last, torch.zeros_like(last)).amax(1)
         same = same & (gap[:rows] < self.shortest_read)
     again[apart:] = same.reshape(-1, together).all(1)

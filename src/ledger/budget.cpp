@@ -67,8 +67,7 @@ Json json_of(const Budget& budget) {
       "all releases of the runs in `charges` together are (epsilon, delta)-differentially private for data sets that "
       "are neighbours under `relation`, also where settings were chosen after looking at earlier models (a Renyi "
       "filter); not covered: choices by scores, losses or logs, which are computed from true values, a second run from "
-      "a copy of a run's folder, and whatever a copy of this file was charged "
-      "for";
+      "a copy of a run's folder, and whatever a copy of this file was charged for";
   if (const auto names = budget.public_covariates(); !names.empty() && budget.unit)
     out["covariates"] = cat("not protected:", covariates_text(names, false, budget.unit->relation));
   return out;

@@ -296,8 +296,7 @@ std::string clipping_chart(const ReportContent& content) {
   panel.series.push_back(grouped(curve("clipped", blue, full), points));
   return plot_of("Clipped gradients over epochs",
                  "Share of a batch's gradients that were longer than the clip norm; where many batches were logged, "
-                 "medians "
-                 "with the 10 % to 90 % band.",
+                 "medians with the 10 % to 90 % band.",
                  std::move(panel))
       .page_svg(chart_width, chart_height);
 }

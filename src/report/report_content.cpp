@@ -316,7 +316,9 @@ ReportContent report_content(const ReportSources& s) {
   }));
   content.how_chosen = how_chosen(
       s.data.dataset.series.size(), scored, content.forecasts.size(), !s.series.empty(), s.windows,
-      s.data.dataset.variable_count() > 1 ? cat("variables of ", data::counted_series(s.data.dataset)) : "series");
+      s.data.dataset.variable_count() > 1
+          ? cat("variables of ", std::ssize(s.data.dataset.series) / s.data.dataset.variable_count(), " series")
+          : "series");
   content.how_chosen += cat(". Of each the window in the middle of its ", s.windows,
                             " windows is shown, whatever the forecast there looks like.");
   content.scores = {{content.model, s.scores.model.json()}};
