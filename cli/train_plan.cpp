@@ -105,10 +105,13 @@ Json plan_json(const Config& config, const training::Trainer& trainer, models::F
     out["target_epsilon"] = config.privacy.target_epsilon;
     out["epsilon"] = {{"lower", plan.epsilon.lower}, {"upper", plan.epsilon.upper}};
     if (config.dataset.has_ranks()) {
-      const auto known = mechanism::epsilon_of_known_batches(*method.privacy(), plan.steps, config.privacy.delta);
+      std::optional<double> known;  // whoever knows the seed knows the noise
+      if (!config.training.reproducible)
+        known = mechanism::epsilon_of_known_batches(*method.privacy(), plan.steps, config.privacy.delta);
       out["ranks"] = {{"epsilon", known ? Json(*known) : Json(nullptr)}};
     }
     if (const auto what = mechanism::not_counted_of_start(origin); !what.empty()) out["not_counted"] = what;
+    out["reproducible"] = config.training.reproducible;
     out["unused"] = nullptr;
     if (const auto unused = training::unused_budget(config, method, plan)) {
       const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
@@ -162,11 +165,13 @@ std::string plan_text(const Json& p) {
         "] at delta ", p["delta"].get<double>());
   if (p.contains("ranks"))
     text += cat("; against whoever operates a rank other than 0: ",
-                p["ranks"]["epsilon"].is_null() ? std::string("no bound is known")
-                                                : cat("epsilon ", rounded_up(p["ranks"]["epsilon"].get<double>(), 4)));
+                p["ranks"]["epsilon"].is_null()
+                    ? std::string(p["reproducible"] == true ? "nothing protects" : "no bound is known")
+                    : cat("epsilon ", rounded_up(p["ranks"]["epsilon"].get<double>(), 4)));
   if (p.contains("budget"))
     text += cat("; of the budget ", p["budget"]["file"].get<std::string>(), " ",
                 rounded_up(100.0 * p["budget"]["share_spent"].get<double>(), 3), " % would be spent with it");
+  if (p.value("reproducible", false)) text += "; not for release: the noise follows from training.seed";
   if (p.contains("not_counted")) text += cat("; not counted: ", p["not_counted"].get<std::string>());
   if (const auto unused = unused_text(p, "would use"); !unused.empty()) text += cat("; ", unused);
   if (p["expectation"]["pays"] == false) text += cat("; ", p["expectation"]["why"].get<std::string>());
@@ -186,6 +191,7 @@ void print_advice(const mechanism::Settled& settled, const training::Plan& plan,
     out["expected"] = {{"steps", plan.steps},
                        {"seconds", seconds},
                        {"epsilon", is_private ? Json(plan.epsilon.upper) : Json(nullptr)}};
+    if (is_private) out["expected"]["reproducible"] = settled.config.training.reproducible;
     if (!not_counted.empty()) out["expected"]["not_counted"] = not_counted;
     out["expectation"] = expectation_json(settled, alternatives);
     print_json(out);
@@ -195,6 +201,9 @@ void print_advice(const mechanism::Settled& settled, const training::Plan& plan,
   for (const auto& setting : settled.chosen) print(cat(setting.key, ": ", setting.value, "    # ", setting.why, "\n"));
   print(cat("Expected: ", plan.steps, " steps, about ", rounded(seconds, 2), " s of training on this machine",
             is_private ? cat(", epsilon at most ", rounded_up(plan.epsilon.upper, 4), " at the end") : std::string(),
+            is_private && settled.config.training.reproducible
+                ? "; not for release: the noise follows from training.seed"
+                : "",
             ".\n", not_counted.empty() ? std::string() : cat("Not counted in epsilon: ", not_counted, ".\n")));
   if (is_private) {
     auto why = why_it_pays_or_not(settled);

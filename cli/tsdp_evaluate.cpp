@@ -36,7 +36,8 @@ nlohmann::ordered_json baselines_of(const std::vector<std::string>& given, const
     const auto is_candidate = [&](const auto& external) { return external->name == name; };
     if (name == "start" || out.contains(name) || evaluation::is_baseline(name) ||
         std::any_of(data.dataset.external.begin(), data.dataset.external.end(), is_candidate))
-      throw UsageError(cat("--baseline: found the name '", name, "' again; expected each name once"));
+      throw UsageError(cat("--baseline: found the name '", name,
+                           "', which is taken; expected each name once, and none that scores have by themselves"));
     out[name] = evaluation::score_baseline(one.substr(equals + 1), data.dataset, ranges,
                                            config.dataset.prediction_length, config.dataset.season_length)
                     .json();
@@ -170,8 +171,9 @@ exporting::LoadedModel model_of(const Options& o, const at::Device& device) {
   return out;
 }
 
-/// What to know of windows that the model may have been trained on; empty if there are none.
-std::string of_trained_windows(const nlohmann::ordered_json& ledger, std::span<const data::ForecastRange> ranges) {
+/// What to know of windows that the run of `ledger` may have trained `what` on; empty if there are none.
+std::string of_trained_windows(const nlohmann::ordered_json& ledger, const char* what,
+                               std::span<const data::ForecastRange> ranges) {
   const nlohmann::ordered_json::json_pointer shortest("/mechanism/shortest_sequence");
   const nlohmann::ordered_json::json_pointer longest("/mechanism/longest_sequence");
   if (!ledger.is_object() || ledger.contains("synthetic_data") || ledger.value("steps_taken", std::uint64_t{0}) == 0 ||
@@ -183,8 +185,8 @@ std::string of_trained_windows(const nlohmann::ordered_json& ledger, std::span<c
   if (windows == 0) return {};
   const bool at_least = ledger[longest] != ledger[shortest];
   return cat(at_least ? "at least " : "", windows, " of the ", ranges.size(), " windows begin within the first ",
-             trained, " values of their series, and on ", at_least ? "at least " : "",
-             "as many the model was trained: of the same data, these are not unseen");
+             trained, " values of their series, and on ", at_least ? "at least " : "", "as many ", what,
+             " was trained: of the same data, these are not unseen");
 }
 
 /// Throws UsageError unless the configuration asks for forecasts of the model's length. Returns its covariates in the
@@ -312,8 +314,13 @@ int evaluate(const Options& o) {
     add_scores_of_start(scores.result, *start_of_run(folder, written, metadata.privacy), written, data, ranges,
                         metadata.privacy);
   }
-  if (auto remark = of_trained_windows(metadata.privacy, ranges); !remark.empty())
-    scores.result.remarks.push_back(std::move(remark));
+  const char* what = "the model";
+  for (auto one = metadata.privacy; one.is_object(); what = "its start") {  // and the runs that it started from
+    if (auto remark = of_trained_windows(one, what, ranges); !remark.empty())
+      scores.result.remarks.push_back(std::move(remark));
+    const nlohmann::ordered_json::json_pointer earlier("/start/trained");
+    one = one.contains(earlier) ? nlohmann::ordered_json(one[earlier]) : nullptr;
+  }
   if (privacy)
     scores.inference_privacy = evaluation::inference_privacy(
         *privacy, uses_of_a_change(*privacy, config, metadata.model.value("past_length", std::int64_t{1}),

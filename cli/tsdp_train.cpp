@@ -271,7 +271,7 @@ void log_scores(const tsdp::evaluation::BacktestResult& scores, const std::strin
   if (scores.model.windows() > 0)
     tsdp::log::info(
         cat(where, ": ", tsdp::cli::what_data_added(scores), " (of true values: epsilon does not cover scores)"));
-  for (const auto& remark : scores.remarks) tsdp::log::info(remark);
+  for (const auto& remark : scores.remarks) tsdp::log::info(cat("remark: ", remark));
 }
 
 /// Puts scores, and what epsilon covers of the answer and what not. `ledger`: of the model in it; null without one.
@@ -279,6 +279,7 @@ void put_scores(Json& out, const tsdp::evaluation::BacktestResult& scores, const
   out["scored_series"] = scores.series;
   out["metrics"] = scores.model.json();
   tsdp::cli::put_beside(out, scores);
+  out["remarks"] = scores.remarks;
   out["epsilon_covers"] = tsdp::cli::epsilon_covers(ledger);
   out["epsilon_does_not_cover"] = tsdp::cli::epsilon_does_not_cover(ledger, {"metrics", "baselines", "best_free"});
 }
@@ -419,7 +420,7 @@ int train_as(tsdp::training::Ranks& ranks, const Options& asked_for) {
       },
       ranks);
   auto settled = tsdp::mechanism::settle(data.config, data.training_lengths(), config_file);
-  tsdp::training::require_one_run(settled.config, o.dry_run ? "a plan" : o.advise ? "advice" : "training", ranks);
+  tsdp::training::require_one_run(settled, o.dry_run ? "a plan" : o.advise ? "advice" : "training", ranks);
   if (!ranks.is_first()) {
     // Rank 0 ends all ranks after a step; torchrun passes on what asks for that.
     static_cast<void>(tsdp::cli::stop_on_signals());

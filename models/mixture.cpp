@@ -385,20 +385,33 @@ def record(self, values: Tensor, past_target: Tensor, past_observed: Tensor, fea
     evidence = evidence.masked_fill(takes_part.logical_not(), -float('inf'))
     return history, truth, evidence, counted, least
 
-def mixture_spread(self, history: Tensor, truth: Tensor, weights: Tensor, counted: Tensor) -> Tensor:
-    # (B, 1, 1)
+def log_best_spread(self, quantiles: Tensor, middle: Tensor, truth: Tensor, levels: Tensor) -> Tensor:
+    # (B, 1): of the spreads about the medians (B, J, 1, H), the one that would have done best
+    ages = torch.exp(-torch.arange(1, truth.size(1) + 1, device=truth.device).double() / 14.0)
+    by_spread: List[Tensor] = []
+    for i in range(self.spreads.size(0)):
+        wide = middle + self.spreads[i] * (quantiles - middle)
+        by_spread.append((ages * self.quantile_loss(wide, truth, levels)).sum(1))
+    best = self.spreads.index_select(0, torch.stack(by_spread, 1).argmin(1)).double()
+    return torch.log(best.unsqueeze(1))
+
+def mixture_spread(self, history: Tensor, truth: Tensor, weights: Tensor, counted: Tensor, levels: Tensor) -> Tensor:
+    # (B, A, 1)
     deciles = torch.arange(1, 10, device=history.device).double() / 10.0
-    ages = torch.exp(-torch.arange(1, truth.size(1) + 1, device=history.device).double() / 14.0)
     mixed = torch.zeros_like(history[:, :, 0])
     for k in range(history.size(2)):
         mixed.addcmul_(history[:, :, k], weights[:, k].unsqueeze(1).unsqueeze(2))
     middle = mixed[:, :, 4:5]
-    by_spread: List[Tensor] = []
-    for i in range(self.spreads.size(0)):
-        wide = middle + self.spreads[i] * (mixed - middle)
-        by_spread.append((ages * self.quantile_loss(wide, truth, deciles)).sum(1))
-    best = self.spreads.index_select(0, torch.stack(by_spread, 1).argmin(1)).double()
-    return torch.exp(torch.log(best.unsqueeze(1)) * counted / (counted + 3.0)).unsqueeze(2)
+    share = counted / (counted + 3.0)
+    spread = share * self.log_best_spread(mixed, middle, truth, deciles)
+    outer = torch.zeros_like(spread)
+    if self.widens_tails:
+        ends = torch.tensor([0.05, 0.95], dtype=deciles.dtype, device=history.device)
+        tails = middle + torch.exp(spread).to(mixed.dtype).unsqueeze(2).unsqueeze(3) * (self.between_deciles(mixed, ends) - middle)
+        outer = (share * self.log_best_spread(tails, middle, truth, ends) + (1.0 - share) * 0.1823215567939546).clamp(min=0.0)
+    # From level 0.75 (0.25) to 0.95 (0.05), linear in the logit
+    far = ((torch.logit(levels.double()).abs() - 1.0986122886681098) / 1.8458266904983307).clamp(0.0, 1.0)
+    return torch.exp(spread + outer * far).unsqueeze(2)
 
 def to_train_on(self, past_target: Tensor, past_observed: Tensor, features: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     # `record`, and the candidates' forecasts of the coming window (B, K, 9, H).
@@ -424,23 +437,24 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
     draws = uniform if self.from_samples else uniform[:, :0]
     history, truth, evidence, counted, least = self.record(values, past_target, past_observed, features, draws, external, False)
     weights = self.mixture_weights(evidence, self.log_weights).to(values.dtype)
-    spread = (self.mixture_spread(history, truth, weights, counted) * torch.exp(self.log_spread.double())).to(values.dtype)
     # The forecast. Sample i of S at a step is the mixture's quantile at its rank there among the network's samples.
     count = uniform.size(1)
     half = torch.full([1], 0.5, device=values.device).double()
     ranks = (torch.arange(count, device=values.device).double() + 0.5) / max(1, count)
     asked = torch.cat([asked, half])
+    levels = torch.cat([asked, ranks])
     q, mean, samples = self.network(past_target[:, length - network:], past_observed[:, length - network:], features[:, features.size(1) - network - horizon:], asked, uniform)
-    candidates, means = self.candidates(past_target[:, length - reach:], past_observed[:, length - reach:], features[:, features.size(1) - reach - horizon:], values, self.told(features), torch.cat([asked, ranks]), draws)
+    candidates, means = self.candidates(past_target[:, length - reach:], past_observed[:, length - reach:], features[:, features.size(1) - reach - horizon:], values, self.told(features), levels, draws)
     ordered, order = torch.sort(samples, 1)
+    spread = (self.mixture_spread(history, truth, weights, counted, levels) * torch.exp(self.log_spread.double())).to(values.dtype)
     external = external[:, 0].nan_to_num(0.0, 0.0, 0.0)
-    others = self.between_deciles(external[:, :, :9], torch.cat([asked, ranks]))
+    others = self.between_deciles(external[:, :, :9], levels)
     both = torch.cat([torch.cat([q, ordered], 1).unsqueeze(1), candidates, others], 1)
     mixed = (both * weights.unsqueeze(2)).sum(1)
-    middle = mixed[:, asked.size(0) - 1:asked.size(0)]
+    middle, inner = mixed[:, asked.size(0) - 1:asked.size(0)], spread[:, asked.size(0) - 1:asked.size(0)]
     mixed = middle + spread * (mixed - middle)
     mean = (torch.cat([mean.unsqueeze(1), means, external[:, :, 9]], 1) * weights).sum(1)
-    mean = middle.squeeze(1) + spread.squeeze(2) * (mean - middle.squeeze(1))
+    mean = middle.squeeze(1) + inner.squeeze(2) * (mean - middle.squeeze(1))
     samples = mixed[:, asked.size(0):].gather(1, torch.argsort(order, 1))
     low, high = self.lower_bound, self.upper_bound
     return mixed[:, :asked.size(0) - 1].clamp(low, high), mean.clamp(low, high), samples.clamp(low, high)

@@ -89,10 +89,11 @@ at::Tensor MixtureWeights::losses(const WindowBatch& batch) {
   const auto log_spread = parameters_.value(1).to(at::kDouble);
   const auto places = module.run_method("place_in_horizon", evidence).toTensor();
   const auto levels = deciles();
-  // w (B, K, H), the mixture m (B, 9, H), its spread s (B, 1, 1), the forecast f = m_5 + s (m − m_5).
+  // w (B, K, H), the mixture m (B, 9, H), its spread s (B, 9, 1), the forecast f = m_5 + s (m − m_5).
   const auto weights = module.run_method("mixture_weights", evidence, parameters_.value(0)).toTensor();
   const auto spread =
-      module.run_method("mixture_spread", history, truth, weights, counted).toTensor() * log_spread.exp();
+      module.run_method("mixture_spread", history, truth, weights, counted, levels.flatten()).toTensor() *
+      log_spread.exp();
   const auto mixed = (coming * weights.unsqueeze(2)).sum(1);
   const auto middle = mixed.narrow(1, 4, 1);
   const auto forecast = middle + spread * (mixed - middle);
@@ -110,7 +111,7 @@ at::Tensor MixtureWeights::losses(const WindowBatch& batch) {
   // Of the loss by f: 1{y < f} − level; of f by m, and by log s; of m by the log weights: w (q − m).
   const auto by_forecast = at::where(observed, error.lt(0.0).to(at::kDouble) - levels, none) * factor.unsqueeze(2);
   auto by_mixed = spread * by_forecast;
-  by_mixed.narrow(1, 4, 1).add_((1.0 - spread) * by_forecast.sum(1, true));
+  by_mixed.narrow(1, 4, 1).add_(((1.0 - spread) * by_forecast).sum(1, true));
   const auto by_weights = weights * (by_mixed.unsqueeze(1) * (coming - mixed.unsqueeze(1))).sum(2);
   const auto by_spread = (by_forecast * (forecast - middle)).sum({1, 2}).view({rows, 1});
   layer_->set(

@@ -256,6 +256,7 @@ torch::jit::Module script_module(const Forecaster& model, bool sampled_forecasts
     number("mixture_stride", mixture.stride);
     number("told_count", mixture.covariates);
     module.register_attribute("skips_outliers", c10::BoolType::get(), mixture.skips_outliers);
+    module.register_attribute("widens_tails", c10::BoolType::get(), mixture.widens_tails);
     number("candidate_count", mixed_forecasts(mixture));
     module.register_attribute("external", c10::ListType::ofStrings(),
                               c10::List<std::string>(at::ArrayRef<std::string>(mixture.external)));

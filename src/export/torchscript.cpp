@@ -116,6 +116,7 @@ class Sizes {
     const auto& members = sizes.at("members");
     if (!members.is_array() || members.size() > 100) sizes.refuse("members", "a list of candidates");
     out.skips_outliers = sizes.has("skips_outliers") && sizes.flag("skips_outliers");  // older models do not
+    out.widens_tails = sizes.has("widens_tails") && sizes.flag("widens_tails");  // nor this
     if (sizes.has("external")) {  // older models have none
       const auto& names = sizes.at("external");
       if (!names.is_array() || names.size() > 100) sizes.refuse("external", "a list of names");
@@ -191,6 +192,7 @@ Json sizes_of(const models::Forecaster& model) {
     members.push_back({{"method", name(member.method)}, {"season", member.season}, {"seasons", member.seasons}});
   Json out = {{"windows", mixture.windows}, {"stride", mixture.stride}, {"members", std::move(members)}};
   if (mixture.skips_outliers) out["skips_outliers"] = true;
+  if (mixture.widens_tails) out["widens_tails"] = true;
   if (mixture.covariates > 0) out["covariates"] = mixture.covariates;
   if (model.log_weights().defined()) out["trained"] = true;
   for (std::size_t i = 0; i < model.networks().size(); ++i) {

@@ -233,7 +233,8 @@ Budget charged_with(BudgetCharge charge, const std::filesystem::path& file, cons
     if (!contains(unit, *budget.unit))
       throw PrivacyError(cat(file.string(), ": the budget is for changes of relation ", unit_text(*budget.unit),
                              ", which this run's relation ", unit_text(unit),
-                             " does not contain; expected one that does"));
+                             " does not contain; expected one that does, or a budget made without --relation, which "
+                             "takes that of its first run"));
     if (!budget.admits(charge.renyi))
       throw PrivacyError(
           cat(file.string(), ": the run would pass the budget of epsilon ", budget.epsilon, " at delta ", budget.delta,

@@ -375,6 +375,13 @@ Json groups_json(const Ledger& ledger, const std::string& but) {
 
 /// The guarantee against those who operate ranks. `but`: what it does not count.
 Json ranks_json(const Ledger& ledger, const std::string& but) {
+  if (ledger.reproducible)
+    return {{"files", *ledger.files},
+            {"epsilon", nullptr},
+            {"delta", ledger.cost->delta},
+            {"meaning",
+             "nothing protects series of other ranks against whoever operates a rank: every rank knows the seed that "
+             "the noise follows from"}};
   const auto epsilon = epsilon_of_known_batches(*ledger.method.privacy(), ledger.accounted_steps(), ledger.cost->delta);
   return {
       {"files", *ledger.files},

@@ -61,7 +61,7 @@ bool trains_mixture(const Json& model) {
   return mixture.is_object() && mixture.value("trained", false);
 }
 
-std::string what_it_is(const Json& model, mechanism::StartOrigin origin) {
+std::string what_it_is(const Json& model, mechanism::StartOrigin origin, bool took_steps) {
   const auto& sizes = part(model, "sizes");
   const auto& mixture = part(sizes, "mixture");
   auto out =
@@ -81,7 +81,7 @@ std::string what_it_is(const Json& model, mechanism::StartOrigin origin) {
   if (!names.empty())
     out += cat("- The network's forecast is mixed with those of candidates (", join(names, ", "),
                "), by how each did on the series' own past",
-               trains_mixture(model) ? " and by numbers that were trained on the data. " : ". ",
+               trains_mixture(model) && took_steps ? " and by numbers that were trained on the data. " : ". ",
                rests_on_data ? "Of these, `start` was trained on data.\n" : "None of these was trained on data.\n");
   if (const auto external = texts_in(mixture, "external"); !external.empty())
     out += cat("- It can mix in forecasts of other models and programs: ", join(external, ", "),
@@ -195,7 +195,7 @@ std::string model_card(const ModelMetadata& metadata, const std::optional<CardSc
                  protects ? ", differential-privacy" : "", "]\n---\n\n# A forecaster of ",
                  count_in(model, "prediction_length"), " steps of ", text_in(model, "frequency"), "\n\nMade by ",
                  text_in(model, "program"), " from what the model's file says.\n\n## What it is\n\n",
-                 what_it_is(model, origin),
+                 what_it_is(model, origin, ledger.value("steps_taken", std::uint64_t{0}) > 0),
                  "\n## What it may be used for\n\nForecasts of series of the same kind, in the same steps. A forecast "
                  "shows the values that it is made from: give it only to those who may see them",
                  is_simple ? ", or make it with `tsdp-forecast --private`" : "", ".\n\n## Privacy\n\n**",

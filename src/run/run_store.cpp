@@ -13,6 +13,12 @@
 #include "tsdp/base/text.h"
 
 namespace tsdp::training {
+namespace {
+
+constexpr std::string_view weights_extension = ".safetensors";
+constexpr const char* coefficients_name = "coefficients.json";
+
+}  // namespace
 
 void RunStore::lock() {
   lock_.emplace(folder_.priv(), "another process trains in this folder; wait for it, or begin a run in another folder");
@@ -27,6 +33,12 @@ void RunStore::claim() {
   for (const auto& file : {folder_.config(), folder_.model(), folder_.card()})
     if (is_there(file))
       throw UsageError(cat(file.string(), ": is there already and would be overwritten; expected a new folder"));
+  // Weights that a run kept and that did not begin would pass for this one's start.
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.root, none))
+    if (entry.path().extension() == weights_extension || entry.path().filename() == coefficients_name)
+      throw UsageError(
+          cat(entry.path().string(), ": is there already, as of a run that did not begin; expected a new folder"));
   folder_.create();
   lock();
   refuse_if(is_there(folder_.checkpoints()));  // another process may have been faster
@@ -34,13 +46,12 @@ void RunStore::claim() {
 }
 
 std::string RunStore::keep_coefficients(const privacy::NoiseRecursion& recursion) const {
-  const std::string name = "coefficients.json";
-  write_file_atomically(folder_.root / name, privacy::coefficients_text(recursion));
-  return name;
+  write_file_atomically(folder_.root / coefficients_name, privacy::coefficients_text(recursion));
+  return coefficients_name;
 }
 
 std::string RunStore::keep_weights(const std::string& name, const std::string& bytes) const {
-  const auto file = name + ".safetensors";
+  const auto file = cat(name, weights_extension);
   write_file_atomically(folder_.root / file, bytes);
   return file;
 }

@@ -112,7 +112,7 @@ Mixture mixture_of(const Config& config) {
   }
   if (out.empty()) return out;
   if (out.has(Candidate::covariate_quantiles)) out.covariates = std::ssize(config.dataset.covariate_columns);
-  out.skips_outliers = true;
+  out.skips_outliers = out.widens_tails = true;
   out.stride = std::max(horizon, season);
   out.windows = std::clamp<std::int64_t>(most_values_read / out.stride, 1, 20);
   return out;

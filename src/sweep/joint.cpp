@@ -20,13 +20,14 @@ namespace {
 
 struct Model {
   std::string data;           ///< dataset.path
+  bool has_ranks = false;      ///< it stands for several files, whose digests are no single file's
   std::optional<mechanism::Ledger> ledger;
   std::string why;             ///< why there is none
   std::string file, series;  ///< identify its data: models that share either may rest on the same series; `series` is
                              ///< empty if it is not known
   [[nodiscard]] bool shares_data_with(const Model& other) const { return file == other.file || series == other.series; }
   [[nodiscard]] bool is_of_unknown_data() const {
-    return !ledger || series.empty() || mechanism::rests_on_data(ledger->start.origin);
+    return !ledger || series.empty() || has_ranks || mechanism::rests_on_data(ledger->start.origin);
   }
 };
 
@@ -43,7 +44,7 @@ std::vector<Model> models_of(const SweepPlan& plan) {
     const auto where = folder.ledger().string();
     if (!has_begun(folder.root)) continue;
     const auto& data = run.config.dataset.path;
-    Model model{data, {}, {}, digests.value(data, data), {}};
+    Model model{data, run.config.dataset.has_ranks(), {}, {}, digests.value(data, data), {}};
     if (is_there(folder.charged_config()))
       for (const auto& line : split(read_file(folder.charged_config()), '\n'))
         if (line.starts_with(training::training_series_line)) model.series = line;
@@ -93,8 +94,8 @@ std::size_t runs_beside(const SweepPlan& plan) {
 
 std::vector<JointStatement> joint_statements(const SweepPlan& plan) {
   auto models = models_of(plan);
-  // A ledger does not say which data its start was trained on, and an unread one says nothing: then all models together
-  // bound what any series pays.
+  // A ledger does not say which data its start was trained on, an unread one says nothing, and one of files by {rank}
+  // not which of them others read: then all models together bound what any series pays.
   const bool all_together =
       std::any_of(models.begin(), models.end(), [](const Model& model) { return model.is_of_unknown_data(); });
   const auto groups = all_together ? std::vector<std::vector<Model>>{std::move(models)} : by_data(std::move(models));

@@ -37,6 +37,10 @@ bool add_score(const SweepPlan& plan, const Source& source, const std::string& b
   if (!baseline.empty()) {
     const auto there = kept.contains("baselines") && kept["baselines"].contains(baseline);
     metrics = there ? &kept["baselines"][baseline] : nullptr;
+    if (!there && baseline == "start") {
+      add_missing(cell, "scores of forecasts from private pasts have none of the start");
+      return true;
+    }
     if (!there) {
       add_missing(cell, cat("no scores of a baseline '", baseline, "'; baseline_forecasts.", baseline,
                             " can name a file of its forecasts"));
@@ -66,11 +70,14 @@ void add_start_of(const SweepPlan& plan, std::size_t r, Table& table) {
   TableRow row{"", true, {}};
   bool any = false;
   std::optional<mechanism::StartOrigin> origin;  // the one, of all runs of the row, about which the most is to be said
+  bool reads_files = false;
   for (std::size_t c = 0; c < columns; ++c) {
     TableCell cell;
     for (const auto& source : plan.cells[r * columns + c].sources) {
       const auto& model = plan.runs[source.run].config.model;
       if (model.prior == PriorKind::none && model.start == "fresh") return;
+      reads_files = reads_files || std::any_of(model.candidates.begin(), model.candidates.end(),
+                                               [](const auto& one) { return external_name(one).has_value(); });
       if (const auto found = start_origin(plan, source)) origin = std::max(*found, origin.value_or(*found));
       if (!add_score(plan, source, "start", cell)) add_missing(cell, "not finished");
     }
@@ -79,7 +86,8 @@ void add_start_of(const SweepPlan& plan, std::size_t r, Table& table) {
   }
   if (!any) return;
   row.label = cat(plan.file.rows[r].label, ", its start",
-                  origin ? cat(" (", mechanism::rests_on_data(*origin) ? mechanism::start_cited(*origin) : "ε = 0", ")")
+                  origin ? cat(" (", mechanism::rests_on_data(*origin) ? mechanism::start_cited(*origin) : "ε = 0",
+                               reads_files ? " but for forecasts in files" : "", ")")
                          : std::string());
   table.rows.push_back(std::move(row));
 }

@@ -131,6 +131,10 @@ void check_own(const data::PreparedData& data, const Ranks& ranks) {
     throw UsageError(cat("--sampling-key: not given, with ", count,
                          " ranks, which draw the same windows; expected the same file on every rank: openssl rand "
                          "-hex 32"));
+  if (const auto& sampled = data.config.privacy.noise_sampled; sampled && *sampled == "auto")
+    throw UsageError(cat("privacy.noise.sampled: found auto with ", count,
+                         " ranks, each of which would draw a test of its own; expected the test that tsdp-account "
+                         "sigma --sampled finds, or null"));
   if (training.mask_sums && count < 3)
     throw UsageError(cat("training.mask_sums: found true with ", count,
                          " ranks, of which rank 0 would know the other's sum; expected three or more"));
@@ -144,15 +148,24 @@ void check_own(const data::PreparedData& data, const Ranks& ranks) {
     throw UsageError("--mask-key: found the key of --sampling-key, which rank 0 knows; expected another one");
 }
 
-/// `config` without what names files, which may lie elsewhere on every rank: their contents are compared by themselves,
-/// or those of rank 0 are what counts.
-std::string comparable(Config config) {
+/// The configuration with the contents of files in place of their names, since they may lie elsewhere on every rank.
+std::string comparable(const mechanism::SettledScheme& settled) {
+  auto config = settled.config;
+  std::string contents = cat("model.start: ", name(settled.start_origin()),
+                             settled.start ? cat(", SHA-256 ", settled.start->sha256) : std::string(), "\n");
+  for (const auto& candidate : config.model.candidates) {
+    const auto network = network_name(candidate);
+    const auto file = network ? network : external_name(candidate);
+    contents += cat("model.candidates: ", file.value_or(candidate), "\n");
+  }
+  for (const auto& network : settled.networks)
+    contents += cat("weights of ", network.file.stem().string(), ": SHA-256 ", network.sha256, "\n");
   config.dataset.path = "";
   config.dataset.covariates.reset();
   config.model.start = "";
   config.model.candidates.clear();
   config.privacy.noise_coefficients.reset();
-  return config_text(config);
+  return config_text(config) + contents;
 }
 
 }  // namespace
@@ -234,7 +247,7 @@ std::string environment_of_ranks(const std::string& own, const data::Shards& sha
   return out;
 }
 
-void require_one_run(const Config& settled, const std::string& purpose, Ranks& ranks) {
+void require_one_run(const mechanism::SettledScheme& settled, const std::string& purpose, Ranks& ranks) {
   if (ranks.alone()) return;
   const auto texts = ranks.gathered(cat(comparable(settled), "what is asked for: ", purpose, "\n"));
   Json verdict = Json::object();

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "training/ranks.h"
+#include "tsdp/settings/auto_settings.h"
 #include "tsdp/settings/configured.h"
 
 namespace tsdp::training {
@@ -32,7 +33,7 @@ namespace tsdp::training {
 [[nodiscard]] std::string environment_of_ranks(const std::string& own, const data::Shards& shards);
 
 /// Throws UsageError, on every rank, unless all ranks have settled the same run, for the same purpose. What names files
-/// may differ.
-void require_one_run(const Config& settled, const std::string& purpose, Ranks& ranks);
+/// may differ, what start and networks hold may not.
+void require_one_run(const mechanism::SettledScheme& settled, const std::string& purpose, Ranks& ranks);
 
 }  // namespace tsdp::training

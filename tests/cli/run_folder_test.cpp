@@ -167,6 +167,29 @@ TEST_F(RunFolders, WindowsThatWereTrainedOnAreToldOf) {
                       "was trained"),
             std::string::npos)
       << remarks({"--set", "dataset.test_windows=5"});
+  // Nor are windows unseen that the start was trained on.
+  make_run("second", {"--set", "model.start=run/model.pt", "--set", "dataset.test_windows=5"});
+  const auto told = answer(evaluate, {"--run", "second", "--json", "--quiet", "--threads", "1"})["remarks"].dump();
+  EXPECT_NE(told.find("2 of the 10 windows begin within the first 184 values of their series, and on as many its start "
+                      "was trained"),
+            std::string::npos)
+      << told;
+  EXPECT_EQ(told.find("the model was trained"), std::string::npos) << told;
+}
+
+// What a run keeps of its start may be released with it, so weights of a run that did not begin must not lie there.
+TEST_F(RunFolders, OfRunsThatDidNotBeginNothingStays) {
+  make_run("first");
+  EXPECT_EQ(run(account, {"budget", "budget.json", "--epsilon", "0.001", "--delta", "1e-7"}).exit_code, 0);
+  const std::vector<std::string> begin = {
+      "--config", "config.yaml", "--output", "run", "--quiet", "--threads", "1", "--set", "model.start=first/model.pt"};
+  auto refused = begin;
+  refused.insert(refused.end(), {"--budget", "budget.json"});
+  EXPECT_EQ(run(train, refused).exit_code, 4);
+  EXPECT_FALSE(std::filesystem::exists(path("run")));
+  std::filesystem::create_directory(path("run"));
+  write("run/start.safetensors", "weights of another run");
+  expect_failure(run(train, begin), train, 2, {"run/start.safetensors", "is there already", "expected a new folder"});
 }
 
 // Nothing observed is no zero, in scores or in the loss that training watches.

@@ -197,6 +197,14 @@ TEST_F(Sweep, FilesOfTheSameBytesAreOneDataSet) {
   std::filesystem::remove(std::filesystem::directory_iterator(path("fifth/runs"))->path() /
                           "private/checkpoints/config.yaml");
   EXPECT_EQ(table_of(apart, "fifth")["joint"][0]["models"], 2);
+  // Which of the files that {rank} stands for another model has read, no digest tells.
+  write("site0.txt", series);
+  const auto ranks = table_of(
+      "  - {label: one, set: {dataset.path: a.txt}}\n  - {label: two, set: {dataset.path: \"site{rank}.txt\", "
+      "dataset.files: 1}}\n",
+      "sixth");
+  ASSERT_EQ(ranks["joint"].size(), 1U);
+  EXPECT_EQ(ranks["joint"][0]["models"], 2);
 }
 
 // A sweep killed in the middle of training ends in the very numbers of one that was not.

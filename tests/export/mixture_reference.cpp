@@ -294,13 +294,13 @@ Reference reference(torch::jit::Module& network, torch::jit::Module& start, cons
       else by_each(others[i], every[i]);
     return out;
   };
-  const auto loss = [&](const std::vector<double>& quantiles, std::size_t end) {
+  const auto loss = [&](const std::vector<double>& quantiles, std::size_t end, const std::vector<double>& at) {
     double sum = 0.0;
-    for (std::size_t q = 0; q < deciles.size(); ++q)
+    for (std::size_t q = 0; q < at.size(); ++q)
       for (std::size_t k = 0; k < h; ++k)
         if (!std::isnan(past[end + k])) {
           const double error = past[end + k] - quantiles[q * h + k];
-          sum += std::max(deciles[q] * error, (deciles[q] - 1.0) * error);
+          sum += std::max(at[q] * error, (at[q] - 1.0) * error);
         }
     return sum;
   };
@@ -322,7 +322,7 @@ Reference reference(torch::jit::Module& network, torch::jit::Module& start, cons
       continue;
     record.push_back({end, std::exp(-static_cast<double>(j) / 14.0), all(end, deciles)});
     for (std::size_t i = 0; i < losses.size(); ++i)
-      losses[i] += record.back().weight * loss(record.back().candidates[i].quantiles, end);
+      losses[i] += record.back().weight * loss(record.back().candidates[i].quantiles, end, deciles);
   }
   const auto n = static_cast<double>(record.size());
   double total = 0.0;
@@ -341,26 +341,51 @@ Reference reference(torch::jit::Module& network, torch::jit::Module& start, cons
     }
     return sum;
   };
-  const auto spread_by = [&](double s, const std::vector<double>& quantiles, std::size_t median) {
+  const auto spread_by = [&](double s, const std::vector<double>& quantiles, const double* medians) {
     auto wide = quantiles;
-    for (std::size_t i = 0; i < wide.size(); ++i) {
-      const double middle = quantiles[median * h + i % h];
-      wide[i] = middle + s * (quantiles[i] - middle);
-    }
+    for (std::size_t i = 0; i < wide.size(); ++i) wide[i] = medians[i % h] + s * (quantiles[i] - medians[i % h]);
     return wide;
   };
-  double least = std::numeric_limits<double>::infinity();
-  for (const double s : models::mixture_spreads()) {
-    double sum = 0.0;
-    for (const auto& window : record)
-      sum += window.weight * loss(spread_by(s, mixed(window.candidates).quantiles, 4), window.end);
-    if (!record.empty() && sum < least) {
-      least = sum;
-      out.spread = std::pow(s, n / (n + 3.0));
+  // Of each window that counts, its mixture at the deciles, and at 0.05 and 0.95, as far on as 0.1 and 0.9 are from 0.2
+  // and 0.8 in the logit.
+  const auto logit = [](double level) { return std::log(level / (1.0 - level)); };
+  const double on = (logit(0.95) - logit(0.9)) / (logit(0.9) - logit(0.8));
+  std::vector<std::vector<double>> mixtures, ends;
+  for (const auto& window : record) {
+    const auto q = mixtures.emplace_back(mixed(window.candidates).quantiles);
+    auto& end = ends.emplace_back(2 * h);
+    for (std::size_t k = 0; k < h; ++k) {
+      end[k] = q[k] + on * (q[k] - q[h + k]);
+      end[h + k] = q[8 * h + k] + on * (q[8 * h + k] - q[7 * h + k]);
     }
   }
+  const auto best = [&](double by, const std::vector<std::vector<double>>& quantiles, const std::vector<double>& at) {
+    double least = std::numeric_limits<double>::infinity(), found = 1.0;
+    for (const double s : models::mixture_spreads()) {
+      double sum = 0.0;
+      for (std::size_t w = 0; w < record.size(); ++w)
+        sum += record[w].weight * loss(spread_by(by * s, quantiles[w], &mixtures[w][4 * h]), record[w].end, at);
+      if (sum < least) {
+        least = sum;
+        found = s;
+      }
+    }
+    return std::pow(found, n / (n + 3.0));
+  };
+  out.spread = record.empty() ? 1.0 : best(1.0, mixtures, deciles);
+  double outer = 1.0;
+  if (mixture.widens_tails)
+    outer =
+        std::max(1.0, (record.empty() ? 1.0 : best(out.spread, ends, {0.05, 0.95})) * std::pow(1.2, 3.0 / (n + 3.0)));
   const auto coming = mixed(all(past.size(), levels));
-  out.quantiles = spread_by(out.spread, coming.quantiles, asked.size());
+  out.quantiles = coming.quantiles;
+  for (std::size_t q = 0; q < levels.size(); ++q) {
+    const double far = std::clamp((std::abs(logit(levels[q])) - logit(0.75)) / (logit(0.95) - logit(0.75)), 0.0, 1.0);
+    for (std::size_t k = 0; k < h; ++k) {
+      const double middle = coming.quantiles[asked.size() * h + k];
+      out.quantiles[q * h + k] = middle + out.spread * std::pow(outer, far) * (coming.quantiles[q * h + k] - middle);
+    }
+  }
   out.mean = coming.mean;
   for (std::size_t k = 0; k < h; ++k)
     out.mean[k] =

@@ -54,15 +54,17 @@ std::unique_ptr<models::Forecaster> make(const models::ModelOptions& options, co
 }
 
 Mixture mixture_of(std::int64_t horizon) {
-  return {{{Candidate::start, 1, 1},
-           {Candidate::seasonal_quantiles, 4, 3},
-           {Candidate::moved_quantiles, 4, 3},
-           {Candidate::seasonal_naive_bands, 4, 5},
-           {Candidate::last_value_bands, 1, 20},
-           {Candidate::seasonal_regression, 4, 6}},
-          {},
-          6,
-          std::max<std::int64_t>(horizon, 4)};
+  Mixture out{{{Candidate::start, 1, 1},
+               {Candidate::seasonal_quantiles, 4, 3},
+               {Candidate::moved_quantiles, 4, 3},
+               {Candidate::seasonal_naive_bands, 4, 5},
+               {Candidate::last_value_bands, 1, 20},
+               {Candidate::seasonal_regression, 4, 6}},
+              {},
+              6,
+              std::max<std::int64_t>(horizon, 4)};
+  out.widens_tails = true;
+  return out;
 }
 
 /// A series with a season of 4 and missing values, of which all before `begin` are missing.
@@ -106,7 +108,7 @@ TEST(Mixture, IsWhatItsDefinitionSays) {
     const auto lead = static_cast<std::size_t>(std::max<std::int64_t>(horizon, 4));
     for (const std::size_t begin : {std::size_t{0}, std::size_t{3}, length - 2 * stride - lead - 1, length - lead})
       rows.push_back(series(length, begin, rows.size()));
-    const std::vector<double> asked = {0.05, 0.5, 0.77};
+    const std::vector<double> asked = {0.02, 0.5, 0.77, 0.9};
     const auto draws = at::rand({4, 2, horizon, 2}, at::kDouble);
     const auto found = run(module, input_of(rows), draws, asked);
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -147,7 +149,7 @@ TEST(Mixture, MovesValuesByWhatCovariatesTell) {
       auto network = make_module(*make(options, name));
       auto module = make_module(*model);
       const auto length = static_cast<std::size_t>(forecast_past_length(*model));
-      const std::vector<double> asked = {0.05, 0.5, 0.77};
+      const std::vector<double> asked = {0.02, 0.5, 0.77, 0.9};
       std::vector<std::vector<float>> rows;
       std::vector<at::Tensor> features;
       for (const std::size_t begin : {std::size_t{0}, std::size_t{3}, length - 14, length - 2}) {
@@ -265,7 +267,7 @@ TEST(Mixture, HoldsOtherNetworks) {
       ASSERT_GE(length, static_cast<std::size_t>(13 + mixture.windows * mixture.stride));
       const std::vector<std::vector<float>> rows = {series(length, 0, 0), series(length, 3, 1),
                                                     series(length, length - 14, 2)};
-      const std::vector<double> asked = {0.05, 0.5, 0.77};
+      const std::vector<double> asked = {0.02, 0.5, 0.77, 0.9};
       const auto found = run(module, input_of(rows), at::rand({3, 2, horizon, 2}, at::kDouble), asked);
       for (std::size_t i = 0; i < rows.size(); ++i) {
         const auto expected = reference(network, start, mixture, horizon, rows[i], asked,
@@ -297,7 +299,7 @@ TEST(Mixture, HoldsNetworksOfLongerSteps) {
       const auto length = static_cast<std::size_t>(forecast_past_length(*model));
       ASSERT_GE(length, static_cast<std::size_t>(7 * every + mixture.windows * mixture.stride));
       const std::vector<std::vector<float>> rows = {series(length, 0, 0), series(length, 3, 1)};
-      const std::vector<double> asked = {0.05, 0.5, 0.77};
+      const std::vector<double> asked = {0.02, 0.5, 0.77, 0.9};
       const auto found = run(module, input_of(rows), at::rand({2, 2, horizon, 2}, at::kDouble), asked);
       for (std::size_t i = 0; i < rows.size(); ++i) {
         const auto expected = reference(network, start, mixture, horizon, rows[i], asked,

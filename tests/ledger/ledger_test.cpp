@@ -64,6 +64,20 @@ TEST(LedgerDocument, ReadsBackAsItsTerms) {
   }
 }
 
+// All ranks have the seed in their configuration.
+TEST(LedgerDocument, NothingProtectsFromRanksThatKnowTheSeed) {
+  auto of = example();
+  of.files = 3;
+  const auto known = document(of)["ranks"]["epsilon"];
+  EXPECT_GT(known.get<double>(), of.cost->epsilon.upper);
+  of.reproducible = true;
+  auto json = document(of);
+  EXPECT_TRUE(json["ranks"]["epsilon"].is_null());
+  EXPECT_TRUE(verify(json, "ledger").agrees());
+  json["ranks"]["epsilon"] = known;
+  EXPECT_FALSE(verify(json, "ledger").agrees());
+}
+
 TEST(LedgerDocument, AgreesForEveryTheoremThatTrainingUses) {
   struct Scheme {
     TopLevel top;

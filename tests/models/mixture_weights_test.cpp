@@ -23,7 +23,7 @@ ModelOptions options() {
       {Candidate::seasonal_quantiles, 4, 3}, {Candidate::moved_quantiles, 4, 2}, {Candidate::last_value_bands, 1, 10}};
   out.mixture.windows = 3;
   out.mixture.stride = horizon;
-  out.mixture.skips_outliers = true;
+  out.mixture.skips_outliers = out.mixture.widens_tails = true;
   return out;
 }
 

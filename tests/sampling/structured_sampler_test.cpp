@@ -652,6 +652,11 @@ TEST(Scheme, RefusesWhatMakesNoSense) {
   auto p = base(3, 10);
   p.subsequences_per_sequence = 2;
   EXPECT_NE(message(p).find("lambda <= Lambda"), std::string::npos);
+  for (const auto top : {TopLevel::deterministic, TopLevel::shuffled}) {  // whose batches are divided by
+    p.record = Record::series;
+    p.top_level = top;
+    EXPECT_NE(message(p).find("lambda <= Lambda"), std::string::npos);
+  }
   p = base(3, 1);
   EXPECT_NE(message(p).find("L >= L_F"), std::string::npos);
   p = base(3, 10);

@@ -399,7 +399,7 @@ std::vector<std::string> facts_of(
             here);
         auto config = data.config;
         config.sampling.batch_size = 3;
-        require_one_run(config, purpose_of(here.rank()), here);
+        require_one_run({config}, purpose_of(here.rank()), here);
         EXPECT_EQ(data.training_lengths().count(), 6);
         EXPECT_EQ(data.shards->files.size(), 4U);
         for (const auto& file : data.shards->files) EXPECT_EQ(file.digest.empty(), !here.is_first());
@@ -430,6 +430,10 @@ TEST(RanksFacts, AreSharedAndHaveToFit) {
   all_say(facts_of(2, [](data::Rank, data::PreparedData& data) { data.config.privacy.enabled = false; }),
           "privacy.enabled: found false with 2 ranks, which add up clipped gradients alone; expected true, or one "
           "process");
+  all_say(
+      facts_of(2, [](data::Rank, data::PreparedData& data) { data.config.privacy.noise_sampled = "auto"; }),
+      "privacy.noise.sampled: found auto with 2 ranks, each of which would draw a test of its own; expected the test "
+      "that tsdp-account sigma --sampled finds, or null");
   all_say(facts_of(
               2, [](data::Rank, data::PreparedData&) {}, nullptr,
               [](data::Rank rank) { return rank.number == 1 ? "a plan" : "training"; }),
@@ -452,6 +456,40 @@ TEST(RanksFacts, AreSharedAndHaveToFit) {
       2, [](data::Rank, data::PreparedData&) {},
       [](data::Rank, Ranks::Options& options) { options.sampling_key.reset(); });
   for (const auto& text : no_key) EXPECT_NE(text.find("--sampling-key: not given, with 2 ranks"), std::string::npos);
+}
+
+// What is scored and released as one model is one: rank 0's weights beside another's start or candidates would be two.
+TEST(RanksFacts, StartAndCandidatesAreTheSame) {
+  const auto said = [](const std::function<void(mechanism::SettledScheme&)>& change) {
+    return together(2, [&](Ranks& here) {
+      mechanism::SettledScheme settled{small_training()};
+      settled.start = mechanism::StartWeights{"a/model.pt", {}, {}, mechanism::StartOrigin::synthetic, "aa"};
+      settled.networks = {{"a/hourly.safetensors", {}, {}, mechanism::StartOrigin::synthetic, "bb"}};
+      settled.config.model.candidates = {"start", "a/hourly.safetensors"};
+      if (!here.is_first()) change(settled);
+      require_one_run(settled, "training", here);
+    });
+  };
+  const std::vector<std::string> nothing(2);
+  EXPECT_EQ(said([](mechanism::SettledScheme& here) {
+              here.start->file = "b/model.pt";
+              here.networks[0].file = "b/hourly.safetensors";
+              here.config.model.candidates[1] = "b/hourly.safetensors";
+            }),
+            nothing);
+  const std::vector<std::pair<std::string, std::function<void(mechanism::SettledScheme&)>>> others = {
+      {"'model.start: fresh'", [](auto& here) { here.start.reset(); }},
+      {"SHA-256 ab", [](auto& here) { here.start->sha256 = "ab"; }},
+      {"model.start: trained_without_privacy",
+       [](auto& here) { here.start->origin = mechanism::StartOrigin::trained_without_privacy; }},
+      {"model.candidates: seasonal_quantiles",
+       [](auto& here) { here.config.model.candidates[0] = "seasonal_quantiles"; }},
+      {"weights of hourly: SHA-256 bc", [](auto& here) { here.networks[0].sha256 = "bc"; }}};
+  for (const auto& [what, change] : others)
+    for (const auto& text : said(change)) {
+      EXPECT_NE(text.find(what), std::string::npos) << text;
+      EXPECT_NE(text.find("expected the same on all ranks"), std::string::npos) << text;
+    }
 }
 
 // Digests of values leave a rank only under the key that ranks share: known values could be tried otherwise.

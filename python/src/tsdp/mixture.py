@@ -220,9 +220,13 @@ def outliers(values: Tensor) -> Tensor:
     return (distance > 10.0 * usual) & (usual > 0.0) & (count >= 100)
 
 
+def logit(levels: Tensor) -> Tensor:
+    return torch.log(levels) - torch.log1p(-levels)
+
+
 def between_deciles(deciles: Tensor, levels: Tensor) -> Tensor:
     """(B, E, 9, H) at 0.1, …, 0.9 -> (B, E, A, H): linear in the logit of the level, also beyond the ends."""
-    known, wanted = (torch.log(level) - torch.log1p(-level) for level in (torch.arange(1, 10, device=levels.device).double() / 10.0, levels))
+    known, wanted = logit(torch.arange(1, 10, device=levels.device).double() / 10.0), logit(levels)
     below = (wanted.unsqueeze(1) > known[1:8]).sum(1)
     gap = (known[1:] - known[:8]).index_select(0, below)
     share = ((wanted - known.index_select(0, below)) / gap).to(deciles.dtype).unsqueeze(1)
@@ -256,6 +260,7 @@ class Forecaster(torch.nn.Module):
         self.members: list[tuple[str, int, int]] = [] if mixture is None else [(m["method"], m["season"], m["seasons"]) for m in mixture["members"]]
         self.external: list[str] = [] if mixture is None else mixture["external"]
         self.skips_outliers = mixture is not None and bool(mixture["skips_outliers"])
+        self.widens_tails = mixture is not None and bool(mixture["widens_tails"])
         self.windows = 0 if mixture is None else int(mixture["windows"])
         self.stride = 1 if mixture is None else int(mixture["stride"])
         self.covariates = 0 if mixture is None else int(mixture["covariates"])  # that candidates read: the last time features before the age
@@ -401,10 +406,20 @@ class Forecaster(torch.nn.Module):
         mixed = (history * weights.unsqueeze(1).unsqueeze(3)).sum(2)
         middle = mixed[:, :, 4:5]
         spreads = torch.tensor(_SPREADS, dtype=past.dtype, device=past.device)
-        wide = middle.unsqueeze(1) + spreads.reshape(-1, 1, 1, 1) * (mixed - middle).unsqueeze(1)
-        by_spread = (ages * quantile_loss(wide, truth.unsqueeze(1), deciles)).sum(2)
-        best = spreads.double().index_select(0, by_spread.argmin(1)).unsqueeze(1)
-        spread = torch.exp(torch.log(best) * counted / (counted + 3.0) + self.log_spread.double()).unsqueeze(2).to(past.dtype)
+
+        def log_best_spread(quantiles: Tensor, levels: Tensor) -> Tensor:
+            """(B, 1): of the spreads about the medians, the one that would have done best."""
+            wide = middle.unsqueeze(1) + spreads.reshape(-1, 1, 1, 1) * (quantiles - middle).unsqueeze(1)
+            by_spread = (ages * quantile_loss(wide, truth.unsqueeze(1), levels)).sum(2)
+            return torch.log(spreads.double().index_select(0, by_spread.argmin(1)).unsqueeze(1))
+
+        share = counted / (counted + 3.0)
+        log_spread = share * log_best_spread(mixed, deciles)
+        log_outer = torch.zeros_like(log_spread)  # further at the levels 0.05 and 0.95
+        if self.widens_tails:
+            ends = torch.tensor([0.05, 0.95], dtype=torch.float64, device=past.device)
+            tails = middle + torch.exp(log_spread).to(past.dtype).reshape(-1, 1, 1, 1) * (between_deciles(mixed, ends) - middle)
+            log_outer = (share * log_best_spread(tails, ends) + (1.0 - share) * math.log(1.2)).clamp(min=0.0)
         # The forecast. Sample i of S at a step is the mixture's quantile at its rank there among the network's samples.
         asked = torch.cat([asked, torch.full_like(deciles[:1], 0.5)])
         count_asked = asked.size(0)
@@ -424,9 +439,12 @@ class Forecaster(torch.nn.Module):
             means = torch.cat([means, external[:, 0, :, 9]], 1)
         mixed = (torch.cat([q.unsqueeze(1), candidates], 1) * weights.unsqueeze(2)).sum(1)
         middle = mixed[:, count_asked - 1 : count_asked]
+        log_spread = log_spread + self.log_spread.double()
+        far = ((logit(asked).abs() - math.log(3.0)) / (math.log(19.0) - math.log(3.0))).clamp(0.0, 1.0)  # from level 0.75 to 0.95
+        spread = torch.exp(log_spread + log_outer * far).unsqueeze(2).to(past.dtype)
         mixed = middle + spread * (mixed - middle)
         mean = (torch.cat([mean.unsqueeze(1), means], 1) * weights).sum(1)
-        mean = middle.squeeze(1) + spread.squeeze(2) * (mean - middle.squeeze(1))
+        mean = middle.squeeze(1) + torch.exp(log_spread).to(past.dtype) * (mean - middle.squeeze(1))
         low, high = self.network.lower_bound, self.network.upper_bound
         drawn = None if order is None else mixed[:, count_asked:].gather(1, torch.sort(order, 1)[1]).clamp(low, high)
         return mixed[:, : count_asked - 1].clamp(low, high), mean.clamp(low, high), drawn

@@ -98,6 +98,7 @@ def _mixture(sizes: _Sizes, path: str, covariates: int) -> dict[str, Any] | None
     mixture = _Sizes(sizes.found["mixture"], path, "mixture.")
     mixture.number("windows", 1, 1000)
     mixture.flag("skips_outliers", False)
+    mixture.flag("widens_tails", False)
     mixture.flag("trained", False)
     mixture.number("stride", sizes.read["prediction_length"], _LARGEST_LENGTH)
     members = []

@@ -26,7 +26,7 @@ from .model import DEFAULT_QUANTILES, Model, load
 from .programs import account, arguments_of, run_program
 from .progress import watching
 
-_CLOSING = "on the test windows: "
+_CLOSING = ("on the test windows: ", "remark: ")  # what a run ends with
 _TIMES = "%Y-%m-%d %H:%M:%S"
 
 

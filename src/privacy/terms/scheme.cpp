@@ -72,6 +72,9 @@ SubsamplingScheme::SubsamplingScheme(Parameters parameters) : parameters_(std::m
   at_least_one("forecast length", p.forecast_length);
   at_least_one("batch size", p.batch_size);
   at_least_one("subsequences per sequence", p.subsequences_per_sequence);
+  if (!p.batches && !p.rate && p.subsequences_per_sequence > p.batch_size)  // before the sequences of a batch divide
+    throw UsageError(cat("subsequences per sequence: found ", p.subsequences_per_sequence, " with batch size ",
+                         p.batch_size, "; expected at most the batch size (lambda <= Lambda)"));
   check_series();
   check_groups();
   if (p.largest_batch && (static_cast<double>(*p.largest_batch) < expected_sequences() * (1.0 - 0x1p-40) ||
@@ -79,14 +82,10 @@ SubsamplingScheme::SubsamplingScheme(Parameters parameters) : parameters_(std::m
     throw UsageError(cat("largest batch: found ", *p.largest_batch, " where ", rounded(expected_sequences(), 6), " of ",
                          sequences(), p.lengths.has_owners() ? " owners" : " series",
                          " are expected in a batch; expected from as many to all of them"));
-  if (p.batches || p.rate) {
+  if (p.batches || p.rate)
     parameters_.batch_size =
         std::clamp<std::int64_t>(std::llround(expected_sequences() * static_cast<double>(p.subsequences_per_sequence)),
                                  p.subsequences_per_sequence, largest_count);
-  } else if (p.subsequences_per_sequence > p.batch_size) {
-    throw UsageError(cat("subsequences per sequence: found ", p.subsequences_per_sequence, " with batch size ",
-                         p.batch_size, "; expected at most the batch size (lambda <= Lambda)"));
-  }
   if (!(p.context_noise >= 0.0) || !std::isfinite(p.context_noise) || !(p.forecast_noise >= 0.0) ||
       !std::isfinite(p.forecast_noise))
     throw UsageError(cat("augmentation noise: found ", p.context_noise, " and ", p.forecast_noise,
