@@ -107,7 +107,37 @@ void initialise_as_stated(models::Forecaster& model, const training::RunFolder& 
   model.network().keep_networks(training::networks_of(config, networks));
 }
 
+/// What to know of windows that the run of `ledger` may have trained `what` on; empty if there are none.
+std::string of_trained_windows(const nlohmann::ordered_json& ledger, const char* what,
+                               std::span<const data::ForecastRange> ranges) {
+  const nlohmann::ordered_json::json_pointer shortest("/mechanism/shortest_sequence");
+  const nlohmann::ordered_json::json_pointer longest("/mechanism/longest_sequence");
+  if (!ledger.is_object() || ledger.contains("synthetic_data") || ledger.value("steps_taken", std::uint64_t{0}) == 0 ||
+      !ledger.contains(shortest) || !ledger.contains(longest))
+    return {};
+  const auto trained = ledger[shortest].get<std::int64_t>();
+  const auto windows =
+      std::count_if(ranges.begin(), ranges.end(), [&](const auto& range) { return range.forecast_start < trained; });
+  if (windows == 0) return {};
+  const bool at_least = ledger[longest] != ledger[shortest];
+  return cat(at_least ? "at least " : "", windows, " of the ", ranges.size(), " windows begin within the first ",
+             trained, " values of their series, and on ", at_least ? "at least " : "", "as many ", what,
+             " was trained: of the same data, these are not unseen");
+}
+
 }  // namespace
+
+void add_remarks_on_trained_windows(evaluation::BacktestResult& scores, const nlohmann::ordered_json& ledger,
+                                    std::span<const data::ForecastRange> ranges) {
+  const char* what = "the model";
+  for (auto one = ledger; one.is_object(); what = "its start") {  // and the runs that it started from
+    auto remark = of_trained_windows(one, what, ranges);
+    auto& all = scores.remarks;
+    if (!remark.empty() && std::find(all.begin(), all.end(), remark) == all.end()) all.push_back(std::move(remark));
+    const nlohmann::ordered_json::json_pointer earlier("/start/trained");
+    one = one.contains(earlier) ? nlohmann::ordered_json(one[earlier]) : nullptr;
+  }
+}
 
 std::unique_ptr<models::Forecaster> start_of_run(const training::RunFolder& folder, const Config& config,
                                                  const nlohmann::ordered_json& ledger) {

@@ -68,6 +68,9 @@ struct RunModel {
 void add_scores_of_start(evaluation::BacktestResult& scores, const models::Forecaster& start, const Config& config,
                          const data::PreparedData& data, std::span<const data::ForecastRange> ranges,
                          const nlohmann::ordered_json& ledger);
+/// Tells of windows that the run of `ledger`, or one that it started from, may have been trained on.
+void add_remarks_on_trained_windows(evaluation::BacktestResult& scores, const nlohmann::ordered_json& ledger,
+                                    std::span<const data::ForecastRange> ranges);
 /// Puts "baselines" (all that the model is scored beside) and "best_free" (null where nothing has a score).
 void put_beside(nlohmann::ordered_json& out, const evaluation::BacktestResult& scores);
 /// "CRPS 0.0712, at its start (epsilon 0: …) 0.0903, of the best that is free (seasonal_quantiles) 0.0801: your data

@@ -171,24 +171,6 @@ exporting::LoadedModel model_of(const Options& o, const at::Device& device) {
   return out;
 }
 
-/// What to know of windows that the run of `ledger` may have trained `what` on; empty if there are none.
-std::string of_trained_windows(const nlohmann::ordered_json& ledger, const char* what,
-                               std::span<const data::ForecastRange> ranges) {
-  const nlohmann::ordered_json::json_pointer shortest("/mechanism/shortest_sequence");
-  const nlohmann::ordered_json::json_pointer longest("/mechanism/longest_sequence");
-  if (!ledger.is_object() || ledger.contains("synthetic_data") || ledger.value("steps_taken", std::uint64_t{0}) == 0 ||
-      !ledger.contains(shortest) || !ledger.contains(longest))
-    return {};
-  const auto trained = ledger[shortest].get<std::int64_t>();
-  const auto windows =
-      std::count_if(ranges.begin(), ranges.end(), [&](const auto& range) { return range.forecast_start < trained; });
-  if (windows == 0) return {};
-  const bool at_least = ledger[longest] != ledger[shortest];
-  return cat(at_least ? "at least " : "", windows, " of the ", ranges.size(), " windows begin within the first ",
-             trained, " values of their series, and on ", at_least ? "at least " : "", "as many ", what,
-             " was trained: of the same data, these are not unseen");
-}
-
 /// Throws UsageError unless the configuration asks for forecasts of the model's length. Returns its covariates in the
 /// model's order, whatever the order in the file.
 std::vector<std::string> covariates_for(const Options& o, const nlohmann::ordered_json& model, const Config& config,
@@ -314,13 +296,7 @@ int evaluate(const Options& o) {
     add_scores_of_start(scores.result, *start_of_run(folder, written, metadata.privacy), written, data, ranges,
                         metadata.privacy);
   }
-  const char* what = "the model";
-  for (auto one = metadata.privacy; one.is_object(); what = "its start") {  // and the runs that it started from
-    if (auto remark = of_trained_windows(one, what, ranges); !remark.empty())
-      scores.result.remarks.push_back(std::move(remark));
-    const nlohmann::ordered_json::json_pointer earlier("/start/trained");
-    one = one.contains(earlier) ? nlohmann::ordered_json(one[earlier]) : nullptr;
-  }
+  add_remarks_on_trained_windows(scores.result, metadata.privacy, ranges);
   if (privacy)
     scores.inference_privacy = evaluation::inference_privacy(
         *privacy, uses_of_a_change(*privacy, config, metadata.model.value("past_length", std::int64_t{1}),

@@ -325,6 +325,7 @@ void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedD
   if (ledger.contains("warnings"))
     for (const auto& warning : ledger["warnings"]) tsdp::log::warning(warning.get<std::string>());
   tsdp::cli::add_scores_of_start(scores, *start, config, data, data.split.test, ledger);
+  tsdp::cli::add_remarks_on_trained_windows(scores, ledger, data.split.test);
   with_others([&] { tsdp::cli::add_scores_of_others(scores, ranks); });
   ranks.end();
   log_scores(scores, ranks.alone() ? std::string("on the test windows")

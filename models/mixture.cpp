@@ -455,7 +455,9 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
     mixed = middle + spread * (mixed - middle)
     mean = (torch.cat([mean.unsqueeze(1), means, external[:, :, 9]], 1) * weights).sum(1)
     mean = middle.squeeze(1) + inner.squeeze(2) * (mean - middle.squeeze(1))
-    samples = mixed[:, asked.size(0):].gather(1, torch.argsort(order, 1))
+    # Of few samples all may lie on one side of the median: in order again, since outer ones are moved further.
+    drawn, places = torch.sort(mixed[:, asked.size(0):], 1)
+    samples = drawn.gather(1, torch.argsort(order, 1))
     low, high = self.lower_bound, self.upper_bound
     return mixed[:, :asked.size(0) - 1].clamp(low, high), mean.clamp(low, high), samples.clamp(low, high)
 )";

@@ -14,10 +14,16 @@ namespace tsdp::training {
 std::vector<std::filesystem::path> RunFolder::needed() const {
   std::vector<std::filesystem::path> out = {config(),  ledger(),         last(),    best(),
                                             charged(), charged_config(), metrics(), report()};
-  // Weights and coefficients that the configuration reads.
+  for (auto& file : weights()) out.push_back(std::move(file));
+  return out;
+}
+
+std::vector<std::filesystem::path> RunFolder::weights() const {
+  std::vector<std::filesystem::path> out;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(root, ignored))
-    if (entry.path().extension() == ".safetensors" || entry.path().filename() == "coefficients.json")
+    if (const auto name = entry.path().filename().string();
+        name.find(weights_extension) != std::string::npos || name.starts_with(coefficients))
       out.push_back(entry.path());
   return out;
 }

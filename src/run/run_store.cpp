@@ -13,12 +13,6 @@
 #include "tsdp/base/text.h"
 
 namespace tsdp::training {
-namespace {
-
-constexpr std::string_view weights_extension = ".safetensors";
-constexpr const char* coefficients_name = "coefficients.json";
-
-}  // namespace
 
 void RunStore::lock() {
   lock_.emplace(folder_.priv(), "another process trains in this folder; wait for it, or begin a run in another folder");
@@ -33,25 +27,26 @@ void RunStore::claim() {
   for (const auto& file : {folder_.config(), folder_.model(), folder_.card()})
     if (is_there(file))
       throw UsageError(cat(file.string(), ": is there already and would be overwritten; expected a new folder"));
-  // Weights that a run kept and that did not begin would pass for this one's start.
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_.root, none))
-    if (entry.path().extension() == weights_extension || entry.path().filename() == coefficients_name)
+  const auto refuse_weights = [&] {  // that a run kept and that did not begin
+    for (const auto& file : folder_.weights())
       throw UsageError(
-          cat(entry.path().string(), ": is there already, as of a run that did not begin; expected a new folder"));
+          cat(file.string(), ": is there already and would pass for what this run began with; expected a new folder"));
+  };
+  refuse_weights();
   folder_.create();
   lock();
   refuse_if(is_there(folder_.checkpoints()));  // another process may have been faster
+  refuse_weights();
   run_ = SecretKey::from_system().hex().substr(0, 32);
 }
 
 std::string RunStore::keep_coefficients(const privacy::NoiseRecursion& recursion) const {
-  write_file_atomically(folder_.root / coefficients_name, privacy::coefficients_text(recursion));
-  return coefficients_name;
+  write_file_atomically(folder_.root / RunFolder::coefficients, privacy::coefficients_text(recursion));
+  return RunFolder::coefficients;
 }
 
 std::string RunStore::keep_weights(const std::string& name, const std::string& bytes) const {
-  const auto file = cat(name, weights_extension);
+  const auto file = cat(name, RunFolder::weights_extension);
   write_file_atomically(folder_.root / file, bytes);
   return file;
 }

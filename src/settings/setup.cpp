@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "privacy/matrix/correlated_noise.h"
+#include "privacy/terms/out_of_reach.h"
 #include "privacy/theorems/noise_choice.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/json.h"
@@ -179,10 +180,17 @@ TrainingMethod method_of(const Config& config, privacy::SeriesLengths training_l
       return with(privacy::noise_by(strategy, *multiplier_of, claim));
     }
     log::info("the noise is found by sampling (privacy.noise.sampled), which takes a minute or so");
-    auto noise = privacy::least_sampled_noise(
-        {privacy::series_law_of(scheme), epochs, p.target_epsilon, p.delta}, strategy, [&](int test) {
-          return config.training.reproducible ? reproducible_test(config, test) : SecretKey::from_system();
-        });
+    auto noise = [&] {
+      try {
+        return privacy::least_sampled_noise(
+            {privacy::series_law_of(scheme), epochs, p.target_epsilon, p.delta}, strategy, [&](int test) {
+              return config.training.reproducible ? reproducible_test(config, test) : SecretKey::from_system();
+            });
+      } catch (const privacy::OutOfReach& error) {
+        throw PrivacyError(cat("privacy.noise.sampled: found auto, and ", error.what(),
+                               "; expected null, or a smaller privacy.target_epsilon"));
+      }
+    }();
     if (!noise.sampled)
       log::warning(
           "privacy.noise.sampled: no test by sampling was passed; the noise is certified without, for 0.99 of delta");

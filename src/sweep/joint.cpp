@@ -27,7 +27,7 @@ struct Model {
                              ///< empty if it is not known
   [[nodiscard]] bool shares_data_with(const Model& other) const { return file == other.file || series == other.series; }
   [[nodiscard]] bool is_of_unknown_data() const {
-    return !ledger || series.empty() || has_ranks || mechanism::rests_on_data(ledger->start.origin);
+    return !ledger || series.empty() || mechanism::rests_on_data(ledger->start.origin);
   }
 };
 
@@ -96,8 +96,10 @@ std::vector<JointStatement> joint_statements(const SweepPlan& plan) {
   auto models = models_of(plan);
   // A ledger does not say which data its start was trained on, an unread one says nothing, and one of files by {rank}
   // not which of them others read: then all models together bound what any series pays.
-  const bool all_together =
-      std::any_of(models.begin(), models.end(), [](const Model& model) { return model.is_of_unknown_data(); });
+  const auto any = [&](const auto& is) { return std::any_of(models.begin(), models.end(), is); };
+  const bool all_together = any([](const Model& model) { return model.is_of_unknown_data(); }) ||
+                            (any([](const Model& model) { return model.has_ranks; }) &&
+                             any([&](const Model& model) { return model.data != models.front().data; }));
   const auto groups = all_together ? std::vector<std::vector<Model>>{std::move(models)} : by_data(std::move(models));
   const auto beside = runs_beside(plan);
   std::vector<JointStatement> out;

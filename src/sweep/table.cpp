@@ -38,7 +38,8 @@ bool add_score(const SweepPlan& plan, const Source& source, const std::string& b
     const auto there = kept.contains("baselines") && kept["baselines"].contains(baseline);
     metrics = there ? &kept["baselines"][baseline] : nullptr;
     if (!there && baseline == "start") {
-      add_missing(cell, "scores of forecasts from private pasts have none of the start");
+      add_missing(cell,
+                  "a start is scored neither on private pasts nor beside a candidate that was trained on data itself");
       return true;
     }
     if (!there) {
@@ -87,7 +88,7 @@ void add_start_of(const SweepPlan& plan, std::size_t r, Table& table) {
   if (!any) return;
   row.label = cat(plan.file.rows[r].label, ", its start",
                   origin ? cat(" (", mechanism::rests_on_data(*origin) ? mechanism::start_cited(*origin) : "ε = 0",
-                               reads_files ? " but for forecasts in files" : "", ")")
+                               reads_files ? " but for candidates in files" : "", ")")
                          : std::string());
   table.rows.push_back(std::move(row));
 }

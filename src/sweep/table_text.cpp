@@ -162,8 +162,9 @@ std::string joint_text(const Table& table) {
       "\n## All private models together\n\nWhoever sees every private model of this sweep on a data set, and chooses "
       "among them by anything but scores of these data, learns no more than this (their mechanisms and those of the "
       "runs that they started from composed; "
-      "files of the same bytes, or with the same training values, are one data set; others that share series are not "
-      "known to). It holds if the sweep file has not changed since the first of them, or of the runs that they "
+      "files of the same bytes, or with the same training values, are one data set, and all are where a path "
+      "with {rank} is among several; others that share series are not known to). It holds if the sweep file has not "
+      "changed since the first of them, or of the runs that they "
       "started from, was seen:\n\n";
   for (const auto& joint : table.joint) {
     out += cat("- ", joint.data, ", ", joint.models, joint.models == 1 ? " model: " : " models: ");

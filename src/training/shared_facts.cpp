@@ -132,9 +132,10 @@ void check_own(const data::PreparedData& data, const Ranks& ranks) {
                          " ranks, which draw the same windows; expected the same file on every rank: openssl rand "
                          "-hex 32"));
   if (const auto& sampled = data.config.privacy.noise_sampled; sampled && *sampled == "auto")
-    throw UsageError(cat("privacy.noise.sampled: found auto with ", count,
-                         " ranks, each of which would draw a test of its own; expected the test that tsdp-account "
-                         "sigma --sampled finds, or null"));
+    throw UsageError(
+        cat("privacy.noise.sampled: found auto with ", count,
+            " ranks, each of which would look for noise by itself; expected the key that tsdp-account sigma "
+            "--sampled finds, with its privacy.noise_multiplier, or null"));
   if (training.mask_sums && count < 3)
     throw UsageError(cat("training.mask_sums: found true with ", count,
                          " ranks, of which rank 0 would know the other's sum; expected three or more"));
@@ -148,7 +149,8 @@ void check_own(const data::PreparedData& data, const Ranks& ranks) {
     throw UsageError("--mask-key: found the key of --sampling-key, which rank 0 knows; expected another one");
 }
 
-/// The configuration with the contents of files in place of their names, since they may lie elsewhere on every rank.
+/// The configuration with what start and networks hold in place of their names, and without the names of other files,
+/// which may lie elsewhere on every rank: covariates are compared by themselves, and of coefficients rank 0's count.
 std::string comparable(const mechanism::SettledScheme& settled) {
   auto config = settled.config;
   std::string contents = cat("model.start: ", name(settled.start_origin()),

@@ -175,6 +175,9 @@ TEST_F(RunFolders, WindowsThatWereTrainedOnAreToldOf) {
             std::string::npos)
       << told;
   EXPECT_EQ(told.find("the model was trained"), std::string::npos) << told;
+  EXPECT_EQ(answer(evaluate, {"--run", "second", "--json", "--quiet", "--threads", "1"})["remarks"],
+            answer(train, {"--config", "config.yaml", "--output", "third", "--quiet", "--threads", "1", "--json",
+                           "--set", "model.start=run/model.pt", "--set", "dataset.test_windows=5"})["remarks"]);
 }
 
 // What a run keeps of its start may be released with it, so weights of a run that did not begin must not lie there.
@@ -188,8 +191,12 @@ TEST_F(RunFolders, OfRunsThatDidNotBeginNothingStays) {
   EXPECT_EQ(run(train, refused).exit_code, 4);
   EXPECT_FALSE(std::filesystem::exists(path("run")));
   std::filesystem::create_directory(path("run"));
-  write("run/start.safetensors", "weights of another run");
-  expect_failure(run(train, begin), train, 2, {"run/start.safetensors", "is there already", "expected a new folder"});
+  for (const auto* file : {"run/start.safetensors", "run/start.safetensors.part", "run/coefficients.json"}) {
+    write(file, "of another run");
+    expect_failure(run(train, begin), train, 2, {file, "is there already", "expected a new folder"});
+    std::filesystem::remove(path(file));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(path("run")));
 }
 
 // Nothing observed is no zero, in scores or in the loss that training watches.

@@ -380,6 +380,24 @@ TEST(Mixture, LeavesOutForecastsWithoutARecord) {
   EXPECT_THROW(static_cast<void>(run_with(module, input, draws, whole.narrow(1, 0, 2))), std::exception);
 }
 
+// Of a few paths all may lie on one side of the median, where outer levels are moved further than inner ones.
+TEST(Mixture, PathsKeepTheirRank) {
+  constexpr std::int64_t horizon = 4;
+  Mixture mixture{{{Candidate::last_value_bands, 1, 20}}, {}, 6, horizon};
+  mixture.widens_tails = true;
+  auto module = make_module(*make(options_with(mixture, horizon)));
+  auto network = make_module(*make(options_with({}, horizon)));
+  const auto length = static_cast<std::size_t>(module.attr("past_length").toInt());
+  for (std::uint64_t row = 0; row < 20; ++row) {
+    auto past = series(length, 0, row);
+    for (std::size_t t = row; t < length; t += 7) past[t] *= 5.0F;  // heavy tails
+    const auto draws = at::rand({1, 3, horizon, 2}, at::kDouble);
+    const at::Tensor mixed = run(module, input_of({past}), draws).samples;
+    const at::Tensor alone = run(network, input_of({past}), draws).samples;
+    EXPECT_TRUE(mixed.gather(1, at::argsort(alone, std::int64_t{1})).diff(1, 1).ge(0.0).all().item<bool>()) << row;
+  }
+}
+
 // Values far from all others of the past count as missing; nothing else does.
 TEST(Mixture, SkipsOutliers) {
   constexpr std::int64_t horizon = 4;

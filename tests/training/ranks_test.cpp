@@ -432,8 +432,8 @@ TEST(RanksFacts, AreSharedAndHaveToFit) {
           "process");
   all_say(
       facts_of(2, [](data::Rank, data::PreparedData& data) { data.config.privacy.noise_sampled = "auto"; }),
-      "privacy.noise.sampled: found auto with 2 ranks, each of which would draw a test of its own; expected the test "
-      "that tsdp-account sigma --sampled finds, or null");
+      "privacy.noise.sampled: found auto with 2 ranks, each of which would look for noise by itself; expected the key "
+      "that tsdp-account sigma --sampled finds, with its privacy.noise_multiplier, or null");
   all_say(facts_of(
               2, [](data::Rank, data::PreparedData&) {}, nullptr,
               [](data::Rank rank) { return rank.number == 1 ? "a plan" : "training"; }),

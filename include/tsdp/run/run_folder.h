@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string_view>
 #include <vector>
 
 namespace tsdp::training {
@@ -16,6 +17,10 @@ struct RunFolder {
   [[nodiscard]] std::filesystem::path card() const { return root / "model_card.md"; }
   [[nodiscard]] std::filesystem::path metrics() const { return priv() / "metrics.jsonl"; }
   [[nodiscard]] std::filesystem::path report() const { return priv() / "report.html"; }
+  static constexpr std::string_view weights_extension = ".safetensors";
+  static constexpr const char* coefficients = "coefficients.json";
+  /// Weights and coefficients that the configuration reads, and what a write of them may have left.
+  [[nodiscard]] std::vector<std::filesystem::path> weights() const;
   /// Files that a run is not the same without: nothing else may be written over them.
   [[nodiscard]] std::vector<std::filesystem::path> needed() const;
   [[nodiscard]] std::filesystem::path priv() const { return root / "private"; }

@@ -67,10 +67,11 @@ inline constexpr std::string_view other_starts = "other_starts";
 /// weights. Levels further from the median than 0.25 and 0.75 are spread more: by T^x, where x goes from 0 there to 1
 /// at 0.05 and 0.95, linear in the logit of the level, T is the greater of 1 and r^(n/(n+3)) 1.2^(3/(n+3)), and r is
 /// the one of the grid that, on top of s^(n/(n+3)), does best at the levels 0.05 and 0.95 on the same windows, where
-/// these levels go on from 0.1, 0.2 and 0.8, 0.9 in the logit. If no window counts, w_i ∝ c_i. A candidate whose
-/// forecasts another program made has them of the windows that it was given. It takes part in a forecast if it has the
-/// coming window and all that count; else w_i = 0. Where the mixture was trained (training.trainable), w_i also has a
-/// factor exp(a_i + b_i x) at every step, x from −1 at the first to 1 at the last, and s^(n/(n+3)) a factor t.
+/// these levels go on from 0.1, 0.2 and 0.8, 0.9 in the logit. Of equal ones of the grid the least is taken. If no
+/// window counts, w_i ∝ c_i. A candidate whose forecasts another program made has them of the windows that it was
+/// given. It takes part in a forecast if it has the coming window and all that count; else w_i = 0. Where the mixture
+/// was trained (training.trainable), w_i also has a factor exp(a_i + b_i x) at every step, x from −1 at the first to 1
+/// at the last, and s^(n/(n+3)) a factor t, of which r knows nothing.
 struct Mixture {
   struct Member {
     Candidate method = Candidate::seasonal_quantiles;

@@ -446,5 +446,6 @@ class Forecaster(torch.nn.Module):
         mean = (torch.cat([mean.unsqueeze(1), means], 1) * weights).sum(1)
         mean = middle.squeeze(1) + torch.exp(log_spread).to(past.dtype) * (mean - middle.squeeze(1))
         low, high = self.network.lower_bound, self.network.upper_bound
-        drawn = None if order is None else mixed[:, count_asked:].gather(1, torch.sort(order, 1)[1]).clamp(low, high)
+        # Of few samples all may lie on one side of the median: in order again, since outer ones are moved further.
+        drawn = None if order is None else torch.sort(mixed[:, count_asked:], 1)[0].gather(1, torch.sort(order, 1)[1]).clamp(low, high)
         return mixed[:, : count_asked - 1].clamp(low, high), mean.clamp(low, high), drawn
