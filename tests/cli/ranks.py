@@ -287,7 +287,7 @@ def resumed_with_other_facts(ranks):
     ranks.succeed("resumed with three ranks", again(3, key))
     ranks.result(output)
     asked = [ranks.program, "--config", ranks.config, *settings, "--dry-run", "--json", "--quiet"]
-    plan = json.loads(subprocess.run(asked, cwd=ranks.files, capture_output=True, text=True, check=True).stdout)["plan"]
+    plan = json.loads(subprocess.run(asked, cwd=ranks.files, capture_output=True, text=True, check=True).stdout)
     ledger = json.loads((output / "privacy.json").read_text())
     if not plan["ranks"]["epsilon"] == ledger["ranks"]["epsilon"] > ledger["epsilon"]["upper"]:
         sys.exit(f"the plan states {plan['ranks']} against operators, the ledger {ledger['ranks']['epsilon']}")
