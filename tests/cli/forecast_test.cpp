@@ -579,7 +579,7 @@ TEST_F(Baseline, MismatchesAreNamed) {
     expect_failure(run(evaluate, with({"--run", "run", "--threads", "1"}, more)), evaluate, 2, parts);
   };
   usage({"--baseline", "other.jsonl"}, {"--baseline", "'other.jsonl'", "NAME=FILE"});
-  usage({"--baseline", "seasonal_naive=other.jsonl"}, {"--baseline", "seasonal_naive", "again"});
+  usage({"--baseline", "seasonal_naive=other.jsonl"}, {"--baseline", "seasonal_naive", "is taken"});
   expect_failure(run(evaluate, {"--run", "run", "--threads", "1", "--baseline", "x=absent.jsonl"}), evaluate, 3,
                  {"absent.jsonl", "cannot be read"});
 }
