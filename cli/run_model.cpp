@@ -129,13 +129,13 @@ std::string of_trained_windows(const nlohmann::ordered_json& ledger, const char*
 
 void add_remarks_on_trained_windows(evaluation::BacktestResult& scores, const nlohmann::ordered_json& ledger,
                                     std::span<const data::ForecastRange> ranges) {
+  const nlohmann::ordered_json::json_pointer earlier("/start/trained");
   const char* what = "the model";
-  for (auto one = ledger; one.is_object(); what = "its start") {  // and the runs that it started from
-    auto remark = of_trained_windows(one, what, ranges);
+  for (const auto* one = &ledger; one != nullptr; what = "its start") {  // and the runs that it started from
+    auto remark = of_trained_windows(*one, what, ranges);
     auto& all = scores.remarks;
     if (!remark.empty() && std::find(all.begin(), all.end(), remark) == all.end()) all.push_back(std::move(remark));
-    const nlohmann::ordered_json::json_pointer earlier("/start/trained");
-    one = one.contains(earlier) ? nlohmann::ordered_json(one[earlier]) : nullptr;
+    one = one->contains(earlier) ? &one->at(earlier) : nullptr;
   }
 }
 

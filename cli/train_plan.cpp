@@ -70,6 +70,9 @@ Json expectation_json(const mechanism::Settled& run,
   return out;
 }
 
+/// Of plans whose training.reproducible is true.
+constexpr const char* noise_is_known = "; not for release: the noise follows from training.seed";
+
 Json plan_json(const Config& config, const training::Trainer& trainer, models::Forecaster& model,
                const Json& expectation, mechanism::StartOrigin origin) {
   const auto& plan = trainer.plan();
@@ -171,7 +174,7 @@ std::string plan_text(const Json& p) {
   if (p.contains("budget"))
     text += cat("; of the budget ", p["budget"]["file"].get<std::string>(), " ",
                 rounded_up(100.0 * p["budget"]["share_spent"].get<double>(), 3), " % would be spent with it");
-  if (p.value("reproducible", false)) text += "; not for release: the noise follows from training.seed";
+  if (p.value("reproducible", false)) text += noise_is_known;
   if (p.contains("not_counted")) text += cat("; not counted: ", p["not_counted"].get<std::string>());
   if (const auto unused = unused_text(p, "would use"); !unused.empty()) text += cat("; ", unused);
   if (p["expectation"]["pays"] == false) text += cat("; ", p["expectation"]["why"].get<std::string>());
@@ -201,10 +204,8 @@ void print_advice(const mechanism::Settled& settled, const training::Plan& plan,
   for (const auto& setting : settled.chosen) print(cat(setting.key, ": ", setting.value, "    # ", setting.why, "\n"));
   print(cat("Expected: ", plan.steps, " steps, about ", rounded(seconds, 2), " s of training on this machine",
             is_private ? cat(", epsilon at most ", rounded_up(plan.epsilon.upper, 4), " at the end") : std::string(),
-            is_private && settled.config.training.reproducible
-                ? "; not for release: the noise follows from training.seed"
-                : "",
-            ".\n", not_counted.empty() ? std::string() : cat("Not counted in epsilon: ", not_counted, ".\n")));
+            is_private && settled.config.training.reproducible ? noise_is_known : "", ".\n",
+            not_counted.empty() ? std::string() : cat("Not counted in epsilon: ", not_counted, ".\n")));
   if (is_private) {
     auto why = why_it_pays_or_not(settled);
     if (why.find('.') > why.find(' '))  // else it begins with a key

@@ -71,6 +71,8 @@ class Sizes {
     if (!at(key).is_boolean()) refuse(key, "true or false");
     return at(key).get<bool>();
   }
+  /// `none` where it is absent, as in models from before it was an option.
+  [[nodiscard]] bool flag(const char* key, bool none) const { return has(key) ? flag(key) : none; }
   [[nodiscard]] std::string text(const char* key) const {
     if (!at(key).is_string()) refuse(key, "a text");
     return at(key).get<std::string>();
@@ -79,7 +81,7 @@ class Sizes {
   [[nodiscard]] bool mixture_is_trained() const {
     if (!has("mixture") || at("mixture").is_null()) return false;
     const Sizes sizes(at("mixture"), where_, "mixture.");
-    return sizes.has("trained") && sizes.flag("trained");
+    return sizes.flag("trained", false);
   }
   /// Of the networks that a mixture holds beside the model's own.
   [[nodiscard]] std::vector<Sizes> networks() const {
@@ -115,8 +117,8 @@ class Sizes {
     out.stride = sizes.number("stride", prediction_length, largest_length);
     const auto& members = sizes.at("members");
     if (!members.is_array() || members.size() > 100) sizes.refuse("members", "a list of candidates");
-    out.skips_outliers = sizes.has("skips_outliers") && sizes.flag("skips_outliers");  // older models do not
-    out.widens_tails = sizes.has("widens_tails") && sizes.flag("widens_tails");  // nor this
+    out.skips_outliers = sizes.flag("skips_outliers", false);
+    out.widens_tails = sizes.flag("widens_tails", false);
     if (sizes.has("external")) {  // older models have none
       const auto& names = sizes.at("external");
       if (!names.is_array() || names.size() > 100) sizes.refuse("external", "a list of names");

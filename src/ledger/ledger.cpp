@@ -375,24 +375,22 @@ Json groups_json(const Ledger& ledger, const std::string& but) {
 
 /// The guarantee against those who operate ranks. `but`: what it does not count.
 Json ranks_json(const Ledger& ledger, const std::string& but) {
-  if (ledger.reproducible)
-    return {{"files", *ledger.files},
-            {"epsilon", nullptr},
-            {"delta", ledger.cost->delta},
-            {"meaning",
-             "nothing protects series of other ranks against whoever operates a rank: every rank knows the seed that "
-             "the noise follows from"}};
-  const auto epsilon = epsilon_of_known_batches(*ledger.method.privacy(), ledger.accounted_steps(), ledger.cost->delta);
+  std::optional<double> epsilon;
+  if (!ledger.reproducible)
+    epsilon = epsilon_of_known_batches(*ledger.method.privacy(), ledger.accounted_steps(), ledger.cost->delta);
   return {
       {"files", *ledger.files},
       {"epsilon", epsilon ? Json(*epsilon) : Json(nullptr)},
       {"delta", ledger.cost->delta},
       {"meaning",
-       cat("the guarantee for series of other ranks against whoever operates a rank other than 0 as it is meant to be, "
-           "and so knows which windows every step uses and sees the weights after it (tsdp "
-           "docs/proofs/known-batches.md); null: no bound is known. Nothing protects them against the operator of "
-           "rank 0, who sees sums without noise and draws the noise, nor against a rank that sends other sums",
-           but)}};
+       ledger.reproducible
+           ? std::string("nothing protects series of other ranks against whoever operates a rank: every rank knows the "
+                         "seed that the noise follows from")
+           : cat("the guarantee for series of other ranks against whoever operates a rank other than 0 as it is meant "
+                 "to be, and so knows which windows every step uses and sees the weights after it (tsdp "
+                 "docs/proofs/known-batches.md); null: no bound is known. Nothing protects them against the operator "
+                 "of rank 0, who sees sums without noise and draws the noise, nor against a rank that sends other sums",
+                 but)}};
 }
 
 /// The best attacker. `but`: what is not counted.

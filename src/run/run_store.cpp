@@ -28,9 +28,9 @@ void RunStore::claim() {
     if (is_there(file))
       throw UsageError(cat(file.string(), ": is there already and would be overwritten; expected a new folder"));
   const auto refuse_weights = [&] {  // that a run kept and that did not begin
-    for (const auto& file : folder_.weights())
-      throw UsageError(
-          cat(file.string(), ": is there already and would pass for what this run began with; expected a new folder"));
+    if (const auto found = folder_.weights(); !found.empty())
+      throw UsageError(cat(found.front().string(),
+                           ": is there already and would pass for what this run began with; expected a new folder"));
   };
   refuse_weights();
   folder_.create();

@@ -37,14 +37,11 @@ bool add_score(const SweepPlan& plan, const Source& source, const std::string& b
   if (!baseline.empty()) {
     const auto there = kept.contains("baselines") && kept["baselines"].contains(baseline);
     metrics = there ? &kept["baselines"][baseline] : nullptr;
-    if (!there && baseline == "start") {
-      add_missing(cell,
-                  "a start is scored neither on private pasts nor beside a candidate that was trained on data itself");
-      return true;
-    }
     if (!there) {
-      add_missing(cell, cat("no scores of a baseline '", baseline, "'; baseline_forecasts.", baseline,
-                            " can name a file of its forecasts"));
+      add_missing(cell, baseline == "start" ? "a start is scored neither on private pasts nor beside a candidate that "
+                                              "was trained on data itself"
+                                            : cat("no scores of a baseline '", baseline, "'; baseline_forecasts.",
+                                                  baseline, " can name a file of its forecasts"));
       return true;
     }
   }
