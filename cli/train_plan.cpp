@@ -2,9 +2,9 @@
 
 #include <cctype>
 
+#include "mechanism/known_batches.h"
 #include "program.h"
 #include "tsdp/base/text.h"
-#include "tsdp/mechanism/known_batches.h"
 
 namespace tsdp::cli {
 namespace {

@@ -305,8 +305,9 @@ void release(const tsdp::training::Trainer& trainer, const tsdp::data::PreparedD
     start = tsdp::cli::start_of_run(folder, config, trained.metadata.privacy);
     with_others([&] { tsdp::cli::send_weights(*trained.model, *start, ranks); });
   }
-  // Scores what is released: the exported file.
-  auto exported = tsdp::exporting::load_model(folder.model(), at::kCPU);
+  // Scores what is released: the exported file, whose ledger model_of_run has just checked.
+  auto exported = tsdp::exporting::load_model(folder.model(), at::kCPU, tsdp::exporting::ArchiveCode::never,
+                                              tsdp::mechanism::LedgerCheck::unverified);
   const auto ledger = exported.metadata.privacy;
   auto scores = [&] {
     try {

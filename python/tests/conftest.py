@@ -27,6 +27,20 @@ def needed(module: str) -> Any:
         pytest.skip(f"no module {module} here")
 
 
+def assert_close(found: Any, expected: Any) -> None:
+    """Equal to single precision, whose error is of the size of the largest number in a row: a mean near 0 is a sum of large numbers."""
+    if isinstance(found, pd.DataFrame):
+        names = ["item_id", "timestamp"]
+        assert list(found.columns) == list(expected.columns)
+        assert found[names].to_numpy().tolist() == expected[names].to_numpy().tolist()
+        found, expected = found.drop(columns=names), expected.drop(columns=names)
+    found, expected = np.asarray(found, dtype=float), np.asarray(expected, dtype=float)
+    assert found.shape == expected.shape
+    allowed = 1e-6 * (1.0 + np.abs(expected).max(axis=-1, keepdims=True))
+    worst = np.abs(found - expected) / allowed
+    assert (worst <= 1.0).all(), f"{np.nanmax(worst)} times the rounding: {found[~(worst <= 1.0)]}, expected {expected[~(worst <= 1.0)]}"
+
+
 def hourly_frame(series: int = 5, length: int = 260) -> pd.DataFrame:
     """Waves of differing size, start and length, with missing values and missing rows; the model's past is longer than one of them."""
     random = np.random.default_rng(7)

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import tsdp
-from conftest import hourly_frame
-from test_model import LEVELS, assert_same, by_program
+from conftest import assert_close, hourly_frame
+from test_model import LEVELS, by_program
 
 HOURS = 300
 
@@ -39,7 +39,7 @@ def test_forecasts_are_those_of_the_program(told: tsdp.Run, known: pd.DataFrame,
     file = tmp_path / "known.csv"
     known.to_csv(file, date_format="%Y-%m-%d %H:%M:%S")
     found = model.with_covariates(known[["price", "holiday"]]).predict(frame, quantiles=LEVELS, seed=11)
-    assert_same(found, by_program(told, frame, tmp_path, "--seed=11", f"--covariates={file}"))
+    assert_close(found, by_program(told, frame, tmp_path, "--seed=11", f"--covariates={file}"))
     other = model.with_covariates(1.0 - known).predict(frame, quantiles=LEVELS, seed=11)
     assert (other["mean"] != found["mean"]).any()
     assert "holiday" in " ".join(told.privacy.not_covered)
@@ -116,7 +116,7 @@ def test_each_series_may_have_its_own(programs: None, of_series: pd.DataFrame, t
     file = tmp_path / "known.csv"
     of_series.reset_index().to_csv(file, index=False, date_format="%Y-%m-%d %H:%M:%S")
     found = model.with_covariates(of_series).predict(frame, quantiles=LEVELS, seed=11)
-    assert_same(found, by_program(run, frame, tmp_path, "--seed=11", f"--covariates={file}"))
+    assert_close(found, by_program(run, frame, tmp_path, "--seed=11", f"--covariates={file}"))
     one = frame["item_id"].iloc[0]
     changed = of_series.copy()
     changed.loc[[one], "price"] += 1.0
@@ -145,7 +145,7 @@ def test_facts_of_a_series_hold_for_all_of_its_steps(programs: None, of_series: 
     frame = hourly_frame()
     facts.reset_index().to_csv(tmp_path / "facts.csv", index=False)
     found = run.model.with_covariates(facts).predict(frame, quantiles=LEVELS, seed=3)
-    assert_same(found, by_program(run, frame, tmp_path, "--seed=3", f"--covariates={tmp_path / 'facts.csv'}"))
+    assert_close(found, by_program(run, frame, tmp_path, "--seed=3", f"--covariates={tmp_path / 'facts.csv'}"))
     with pytest.warns(UserWarning, match="found 'west', which the model is not told of"):
         run.model.with_covariates(facts.assign(region="west"))
     with pytest.raises(tsdp.DataError, match="found no row of series"):
@@ -179,9 +179,9 @@ def test_numbers_and_categories_are_what_the_program_takes_them_for(programs: No
     facts.to_csv(tmp_path / "facts.csv", index_label="item_id")
     asked = run.model.with_covariates(facts)
     assert [float(asked._known.tables[name].values[0, 0]) for name in names] == [float(i % 2) for i in range(len(names))]
-    assert_same(asked.predict(frame, quantiles=LEVELS, seed=3), by_program(run, frame, tmp_path, "--seed=3", f"--covariates={tmp_path / 'facts.csv'}"))
+    assert_close(asked.predict(frame, quantiles=LEVELS, seed=3), by_program(run, frame, tmp_path, "--seed=3", f"--covariates={tmp_path / 'facts.csv'}"))
     for same in (facts.assign(code=facts["code"].astype(float)), facts.astype({"kind": "category"}), facts.assign(floor=facts["floor"].astype(int))):
-        assert_same(run.model.with_covariates(same).predict(frame, quantiles=LEVELS, seed=3), asked.predict(frame, quantiles=LEVELS, seed=3))
+        assert_close(run.model.with_covariates(same).predict(frame, quantiles=LEVELS, seed=3), asked.predict(frame, quantiles=LEVELS, seed=3))
     for wrong, why in ((facts.assign(kind="NA"), "says that a value is missing"), (facts.assign(floor=["1"] + ["x"] * (len(names) - 1)), "found 'x' among numbers")):
         with pytest.raises(tsdp.DataError, match=why):
             run.model.with_covariates(wrong)
@@ -203,7 +203,7 @@ def test_every_model_is_told_of_them(name: str, programs: None, of_series: pd.Da
     assert mixture["covariates"] == 3 and "covariate_quantiles" in [member["method"] for member in mixture["members"]]  # auto
     of_series.reset_index().to_csv(tmp_path / "known.csv", index=False, date_format="%Y-%m-%d %H:%M:%S")
     found = model.with_covariates(of_series).predict(frame, quantiles=LEVELS)
-    assert_same(found, by_program(run, frame, tmp_path, f"--covariates={tmp_path / 'known.csv'}"))
+    assert_close(found, by_program(run, frame, tmp_path, f"--covariates={tmp_path / 'known.csv'}"))
     changed = of_series.copy()
     one = frame["item_id"].iloc[0]
     changed.loc[[one], "price"] += 1.0

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import tsdp
-from conftest import hourly_frame
+from conftest import assert_close, hourly_frame
 
 
 def darts_series() -> list[Any]:
@@ -33,15 +33,15 @@ def test_medians_quantiles_and_paths_are_those_of_frames(run: tsdp.Run) -> None:
         assert found.all_values().shape == (6, 1, 7) and found.freq == one.freq
         assert list(found.time_index) == list(mine["timestamp"])
         assert list(found.components) == list(one.components)
-        np.testing.assert_allclose(found.all_values()[:, 0], mine[[f"sample_{i}" for i in range(7)]], rtol=1e-6, atol=1e-6)
+        assert_close(found.all_values()[:, 0], mine[[f"sample_{i}" for i in range(7)]])
     expected = model.predict(hourly_frame(), quantiles=[0.1, 0.5], seed=5)
     medians = forecaster.predict(6, series, random_state=5)
     levels = forecaster.predict(6, series, quantiles=[0.1, 0.5], random_state=5)
     for one, median, found in zip(series, medians, levels):
         mine = expected[expected["item_id"] == one.components[0]]
         assert median.is_deterministic and found.is_deterministic
-        np.testing.assert_allclose(median.values()[:, 0], mine["0.5"], rtol=1e-6, atol=1e-6)
-        np.testing.assert_allclose(found.values(), mine[["0.1", "0.5"]], rtol=1e-6, atol=1e-6)
+        assert_close(median.values()[:, 0], mine["0.5"])
+        assert_close(found.values(), mine[["0.1", "0.5"]])
 
 
 def test_one_series_in_one_out_and_fewer_steps_are_the_first_ones(run: tsdp.Run) -> None:
@@ -69,7 +69,7 @@ def test_components_are_forecast_by_themselves(run: tsdp.Run) -> None:
     assert found.static_covariates.equals(series.static_covariates)
     for place, name in enumerate(series.components):
         mine = expected[expected["item_id"] == name]
-        np.testing.assert_allclose(found.all_values()[:, place], mine[[f"sample_{i}" for i in range(3)]], rtol=1e-5)
+        assert_close(found.all_values()[:, place], mine[[f"sample_{i}" for i in range(3)]])
     levels = run.model.to_darts().predict(6, series[["meter 0", "meter 1"]], quantiles=[0.5, 0.9])
     # (As many digits as this release of Darts writes.)
     assert [name.rstrip("0") for name in levels.components] == ["meter 0_q0.5", "meter 0_q0.9", "meter 1_q0.5", "meter 1_q0.9"]

@@ -19,8 +19,8 @@ import pytest
 import torch
 
 import tsdp
-from conftest import hourly_frame, MODELS, needed
-from test_model import assert_same, by_program, with_texts
+from conftest import assert_close, hourly_frame, MODELS, needed
+from test_model import by_program, with_texts
 from tsdp import formats
 from tsdp.archive import read_archive
 from tsdp.mixture import Forecaster
@@ -103,18 +103,18 @@ def frames() -> pd.DataFrame:
 
 def test_every_model_prior_and_mixture_is_forecast_as_by_the_program(some: tsdp.Run, tmp_path: Path) -> None:
     found = some.model.predict(frames(), quantiles=[0.05, 0.5, 0.9], seed=11)
-    assert_same(found, by_program(some, frames(), tmp_path, "--seed=11"))
+    assert_close(found, by_program(some, frames(), tmp_path, "--seed=11"))
     code = tsdp.load(some.folder / "model.pt", trust=True).predict(frames(), quantiles=[0.05, 0.5, 0.9], samples=5, seed=11)
-    pd.testing.assert_frame_equal(some.model.predict(frames(), quantiles=[0.05, 0.5, 0.9], samples=5, seed=11), code, rtol=1e-6, atol=1e-5)
+    assert_close(some.model.predict(frames(), quantiles=[0.05, 0.5, 0.9], samples=5, seed=11), code)
 
 
 def test_networks_of_longer_steps_are_mixed_as_by_the_program(programs: None, tmp_path: Path) -> None:
     run = trained(tmp_path / "run", "dlinear", "finer")
     frame = half_hours(frames())
     found = run.model.predict(frame, quantiles=[0.05, 0.5, 0.9], seed=11)
-    assert_same(found, by_program(run, frame, tmp_path, "--seed=11"))
+    assert_close(found, by_program(run, frame, tmp_path, "--seed=11"))
     code = tsdp.load(run.folder / "model.pt", trust=True).predict(frame, quantiles=[0.05, 0.5, 0.9], seed=11)
-    pd.testing.assert_frame_equal(found, code, rtol=1e-6, atol=1e-5)
+    assert_close(found, code)
     archive = read_archive(str(run.folder / "model.pt"))
     (network,) = archive.about["sizes"]["mixture"]["networks"]
     assert network["every"] == 2 and "prediction_length" not in network  # which programs that know no such networks miss
@@ -128,9 +128,9 @@ def test_forecasts_of_other_programs_are_mixed_as_by_the_program(mixed: tsdp.Run
     assert mixed.model.external_candidates == ["chronos"]
     file = others(frames(), tmp_path)
     found = mixed.model.predict(frames(), quantiles=[0.05, 0.5, 0.9], seed=11, candidates=[file])
-    assert_same(found, by_program(mixed, frames(), tmp_path, "--seed=11", f"--candidates={file}"))
+    assert_close(found, by_program(mixed, frames(), tmp_path, "--seed=11", f"--candidates={file}"))
     code = tsdp.load(mixed.folder / "model.pt", trust=True).predict(frames(), quantiles=[0.05, 0.5, 0.9], candidates=[file])
-    pd.testing.assert_frame_equal(found, code, rtol=1e-6, atol=1e-5)
+    assert_close(found, code)
     alone = mixed.model.predict(frames(), quantiles=[0.05, 0.5, 0.9], seed=11)
     assert not np.allclose(found["0.5"], alone["0.5"], rtol=1e-3)
     # As places.
@@ -158,7 +158,7 @@ def test_another_model_is_mixed_as_by_the_program(some: tsdp.Run, mixed: tsdp.Ru
             mixed.model.predict(frames(), candidates=[file])
         return
     found = mixed.model.predict(frames(), quantiles=[0.05, 0.5, 0.9], seed=11, candidates=[file])
-    assert_same(found, by_program(mixed, frames(), tmp_path, "--seed=11", f"--candidates={file}"))
+    assert_close(found, by_program(mixed, frames(), tmp_path, "--seed=11", f"--candidates={file}"))
     alone = mixed.model.predict(frames(), quantiles=[0.05, 0.5, 0.9], seed=11)
     assert some.model.name != "simple_ff" or not found.equals(alone)
 
@@ -329,7 +329,7 @@ def test_other_formats_forecast_the_same(model: str, kind: str, mixed: tsdp.Run,
     assert verified(tmp_path / "model.onnx") == (True, False)
     by_onnx = session.run(None, inputs)
     for found, wanted in zip(by_onnx, expected, strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
+        assert_close(found.ravel(), wanted.ravel())
 
     run_program("tsdp-export", [f"--run={run.folder}", f"--output={tmp_path / 'model.anything'}", "--format=torch_export"])
     extra = {"privacy.json": ""}
@@ -338,7 +338,7 @@ def test_other_formats_forecast_the_same(model: str, kind: str, mixed: tsdp.Run,
     assert verified(tmp_path / "model.anything") == (True, False)
     by_torch = [found.numpy() for found in exported(*told.values())]
     for found, wanted in zip(by_torch, expected, strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
+        assert_close(found.ravel(), wanted.ravel())
     print(f"| {model} | {kind} |", *(f"{max(map(difference, of, expected)):.0e} |" for of in (by_onnx, by_torch)))
 
 

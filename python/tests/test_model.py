@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import tsdp
-from conftest import hourly_frame, needed
+from conftest import assert_close, hourly_frame, needed
 from tsdp import formats
 from tsdp.programs import run_program
 
@@ -34,17 +34,10 @@ def by_program(run: tsdp.Run, frame: pd.DataFrame, folder: Path, *options: str, 
     return pd.read_csv(result, parse_dates=["timestamp"])
 
 
-def assert_same(found: pd.DataFrame, expected: pd.DataFrame) -> None:
-    assert list(found["item_id"]) == list(expected["item_id"])
-    assert list(found["timestamp"]) == list(expected["timestamp"])
-    for column in ["mean", *map(str, LEVELS)]:
-        np.testing.assert_allclose(found[column], expected[column], rtol=1e-6, atol=1e-6)
-
-
 def test_long_frames_are_forecast_as_by_the_program(run: tsdp.Run, tmp_path: Path) -> None:
     frame = hourly_frame()
     found = run.model.predict(frame, quantiles=LEVELS, seed=11)
-    assert_same(found, by_program(run, frame, tmp_path, "--seed=11"))
+    assert_close(found, by_program(run, frame, tmp_path, "--seed=11"))
     assert len(found) == 5 * 6
 
 
@@ -54,19 +47,19 @@ def test_times_with_a_zone_are_read_as_by_the_program(run: tsdp.Run, tmp_path: P
     found = run.model.predict(frame, quantiles=LEVELS, seed=11)
     assert str(found["timestamp"].dt.tz) == "America/New_York"
     found["timestamp"] = found["timestamp"].dt.tz_convert("UTC").dt.tz_localize(None)
-    assert_same(found, by_program(run, frame, tmp_path, "--seed=11"))
+    assert_close(found, by_program(run, frame, tmp_path, "--seed=11"))
 
 
 def test_wide_frames_too(run: tsdp.Run, tmp_path: Path) -> None:
     frame = hourly_frame().pivot(index="timestamp", columns="item_id", values="target")
     frame = frame.reindex(pd.date_range(frame.index[0], frame.index[-1], freq="h"))
-    assert_same(run.model.predict(frame, quantiles=LEVELS, seed=3), by_program(run, frame, tmp_path, "--seed=3", wide=True))
+    assert_close(run.model.predict(frame, quantiles=LEVELS, seed=3), by_program(run, frame, tmp_path, "--seed=3", wide=True))
 
 
 def test_many_series_take_the_draws_of_their_own_batch(run: tsdp.Run, tmp_path: Path) -> None:
     one = hourly_frame(1, 60)
     frame = pd.concat([one.assign(item_id=f"s{i}", target=one["target"] + i) for i in range(300)], ignore_index=True)
-    assert_same(run.model.predict(frame, quantiles=LEVELS, seed=4), by_program(run, frame, tmp_path, "--seed=4"))
+    assert_close(run.model.predict(frame, quantiles=LEVELS, seed=4), by_program(run, frame, tmp_path, "--seed=4"))
 
 
 def test_sample_paths_are_those_of_the_program(run: tsdp.Run, tmp_path: Path) -> None:
@@ -78,7 +71,7 @@ def test_sample_paths_are_those_of_the_program(run: tsdp.Run, tmp_path: Path) ->
     for line in result.read_text().splitlines():
         entry = json.loads(line)
         mine = found[found["item_id"] == entry["item_id"]]
-        np.testing.assert_allclose(np.stack([mine[f"sample_{i}"] for i in range(7)]), entry["samples"], rtol=1e-6, atol=1e-6)
+        assert_close(np.stack([mine[f"sample_{i}"] for i in range(7)]), entry["samples"])
 
 
 def test_fewer_steps_are_the_first_ones(run: tsdp.Run) -> None:
@@ -116,8 +109,8 @@ def test_gluonts_predictors_forecast_the_same(run: tsdp.Run) -> None:
             assert forecast.samples.shape == (100, 6)
         else:
             # (Alone and in a batch single precision rounds differently.)
-            np.testing.assert_allclose(forecast.quantile(0.9), mine["0.9"], rtol=1e-6, atol=1e-6)
-            np.testing.assert_allclose(forecast.mean, mine["mean"], rtol=1e-6, atol=1e-6)
+            assert_close(forecast.quantile(0.9), mine["0.9"])
+            assert_close(forecast.mean, mine["mean"])
 
 
 def test_gluonts_entries_of_another_frequency_are_refused(run: tsdp.Run) -> None:

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import tsdp
-from conftest import needed
-from test_model import LEVELS, assert_same
+from conftest import assert_close, needed
+from test_model import LEVELS
 from tsdp import formats
 from tsdp.archive import read_archive
 from tsdp.frames import series_of
@@ -66,10 +66,10 @@ def test_forecasts_are_those_of_the_program(which: str, request: pytest.FixtureR
     assert run.model.variables == BOTH
     found = run.model.predict(frame, quantiles=LEVELS)
     assert list(found["item_id"][::6])[:3] == ["patient 0/pulse", "patient 0/pressure", "patient 1/pulse"]
-    assert_same(found, by_program(run, frame, tmp_path))
+    assert_close(found, by_program(run, frame, tmp_path))
     # A patient's forecast depends on all of its variables, and on no other patient.
     one = run.model.predict(frame[frame["item_id"] == "patient 1"], quantiles=LEVELS, target=BOTH)
-    np.testing.assert_allclose(one["mean"], found["mean"][12:24], rtol=1e-6, atol=2e-5)
+    assert_close(one, found[12:24])
     # Of one series alone, whose times are the index.
     indexed = frame[frame["item_id"] == "patient 1"].set_index("timestamp")[BOTH]
     named = run.model.predict(indexed, quantiles=LEVELS, target=BOTH)
@@ -79,7 +79,7 @@ def test_forecasts_are_those_of_the_program(which: str, request: pytest.FixtureR
     other.loc[(other["item_id"] == "patient 1") & (other["timestamp"] >= "2024-02-08 20:00"), "pulse"] += 5.0
     changed = run.model.predict(other, quantiles=LEVELS)
     assert (changed["mean"][18:24].to_numpy() != found["mean"][18:24].to_numpy()).all()
-    np.testing.assert_allclose(changed["mean"][24:], found["mean"][24:], rtol=1e-6, atol=2e-5)
+    assert_close(changed[24:], found[24:])
 
 
 def test_attention_is_that_of_pytorchs_encoder(alone: tsdp.Run) -> None:
@@ -110,7 +110,7 @@ def test_another_format_forecasts_the_same(alone: tsdp.Run, tmp_path: Path) -> N
     quantiles, means = onnxruntime.InferenceSession(str(file)).run(None, given)
     found = alone.model.predict(vitals(), quantiles=LEVELS)
     for name, values in (("mean", means), ("0.5", quantiles[:, 1])):  # as test_formats.py compares them
-        np.testing.assert_allclose(values.ravel(), found[name], rtol=1e-6, atol=1e-6 * found[name].abs().max())
+        assert_close(values.ravel(), found[name])
 
 
 def test_what_a_step_holds_is_protected_together(alone: tsdp.Run) -> None:

@@ -361,12 +361,13 @@ void save_model(const models::Forecaster& trained, bool sampled_forecasts, Model
   write_file_atomically(file, out.str());
 }
 
-LoadedModel load_model(const std::filesystem::path& file, const at::Device& device, ArchiveCode code) {
+LoadedModel load_model(const std::filesystem::path& file, const at::Device& device, ArchiveCode code,
+                       mechanism::LedgerCheck check) {
   const auto where = file.string();
   // Off the CPU LibTorch would compile the forecast's operators anew as it sees fit; what runs is then not what was
   // tested.
   if (!device.is_cpu()) torch::jit::setTensorExprFuserEnabled(false);
-  const auto found = mechanism::read_exported_model(file);
+  const auto found = mechanism::read_exported_model(file, check);
   auto metadata = metadata_of(found, where);
   if (code == ArchiveCode::never) {
     auto out = rebuilt(found.data, std::move(metadata), where);

@@ -7,11 +7,11 @@
 
 #include "editions.h"
 #include "ledger/unit.h"
+#include "mechanism/known_batches.h"
 #include "privacy/terms/numbers.h"
 #include "privacy/theorems/series_law.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
-#include "tsdp/mechanism/known_batches.h"
 #include "tsdp/privacy/terms/strategy.h"
 
 namespace tsdp::mechanism {

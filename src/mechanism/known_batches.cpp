@@ -1,4 +1,4 @@
-#include "tsdp/mechanism/known_batches.h"
+#include "mechanism/known_batches.h"
 
 #include "privacy/whole_series/gaussian_curve.h"
 #include "tsdp/base/error.h"

@@ -37,7 +37,7 @@ class Session:
         self.program = options.program
 
     def start(self, *arguments):
-        return subprocess.Popen([self.program, "--quiet", "--threads", "2", *arguments], stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen([self.program, "--quiet", *arguments], stderr=subprocess.PIPE, text=True)
 
     def begin(self):
         settings = {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "tsdp/mechanism/known_batches.h"
+#include "mechanism/known_batches.h"
 
 namespace tsdp::mechanism {
 namespace {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/forecaster.h"
+#include "tsdp/ledger/exported_model.h"
 
 namespace tsdp::exporting {
 
@@ -58,9 +59,10 @@ enum class ArchiveCode {
 
 /// With ArchiveCode::never, this program's own code builds the model anew from the archive's data; the archive's code
 /// is not even parsed. With ArchiveCode::run, the archive's code is loaded, for models that this program does not know.
-/// Every member's CRC, the checksum of the data, types, sizes and the ledger's form are checked. Throws DataError that
-/// names `file` and what is wrong with it.
+/// Every member's CRC, the checksum of the data, types, sizes and, unless told not to, the ledger are checked. Throws
+/// DataError that names `file` and what is wrong with it.
 [[nodiscard]] LoadedModel load_model(const std::filesystem::path& file, const at::Device& device,
-                                     ArchiveCode code = ArchiveCode::never);
+                                     ArchiveCode code = ArchiveCode::never,
+                                     mechanism::LedgerCheck check = mechanism::LedgerCheck::verified);
 
 }  // namespace tsdp::exporting

@@ -94,6 +94,15 @@ struct Moved {
   double lost;  ///< by how much rounding the middle down lowers the mean loss
 };
 
+/// Some outputs beside the loss 0: those above it, and those below.
+struct Outputs {
+  CellMasses above, below;  // base 0
+  [[nodiscard]] double p() const { return above.q + above.excess + below.q; }
+  [[nodiscard]] double q() const { return above.q + below.q + below.excess; }
+  /// Their merged loss in direction `remove`.
+  [[nodiscard]] double loss() const { return std::log1p((above.excess - below.excess) / q()); }
+};
+
 /// What one direction is made of: both half lines, and the points and the end of each.
 struct BothSides {
   Above above;
@@ -148,27 +157,78 @@ double add_rounded_down(LossDistribution& found, double beyond, double mass) {
   return beyond + static_cast<double>(at->index) * found.step;
 }
 
+/// The middle's outputs in two parts, of which the first has a merged loss of at least the grid's next point above the
+/// whole one's, as far as that is possible: the outputs of the least loss are the second. `beyond_of` is a part's loss
+/// less the offset, at least, in the direction that is discretised; `whole` are all outputs, from 0 to the borders.
+template <class Beyond>
+std::pair<Outputs, Outputs> split_middle(const Outputs& whole, double border_above, double border_below, double step,
+                                         const BothSides& sides, const Beyond& beyond_of) {
+  const double target = std::ceil(beyond_of(whole) / step) * step * (1.0 + 1e-13);
+  // Losses are least below 0 in direction `remove`, and above it in direction `add`.
+  const double from = sides.remove ? -sides.zero : sides.zero;
+  const double border = sides.remove ? border_below : border_above;
+  const auto between = [&](double low, double high) {
+    Outputs out;
+    if (sides.remove) out.below = integrate(sides.below, low, high, 0.0);
+    else out.above = integrate(sides.above, low, high, 0.0);
+    return out;
+  };
+  const auto first_part = [&](double cut) {
+    auto out = between(from, cut);
+    (sides.remove ? out.above : out.below) = sides.remove ? whole.above : whole.below;
+    return out;
+  };
+  double low = from;
+  double high = border;
+  Outputs best = first_part(low);
+  if (!(beyond_of(best) >= target)) return {whole, {}};  // not even without any of them
+  while (high - low > 1e-6 * (border - from)) {
+    const double middle = 0.5 * (low + high);
+    const auto found = first_part(middle);
+    if (beyond_of(found) >= target) {
+      low = middle;
+      best = found;
+    } else {
+      high = middle;
+    }
+  }
+  return {best, between(low, border)};
+}
+
 /// One direction from below, on the grid moved by `offset` (direction `remove`): merged cells of both sides, and what
-/// is left in the middle, which is merged too. `empty` says all but the masses.
+/// is left in the middle, which is merged too, in two parts at most. `empty` says all but the masses.
 Moved moved_by(double offset, const LossDistribution& empty, const BothSides& sides) {
   const auto high =
       merge(sides.above, sides.index_above, empty.step, offset, sides.zero, sides.end_above, Unfitting::joins);
   const auto low =
       merge(sides.below, sides.index_below, empty.step, -offset, -sides.zero, sides.end_below, Unfitting::joins);
-  const auto right = integrate(sides.above, sides.zero, high.border, 0.0);
-  const auto left = integrate(sides.below, -sides.zero, low.border, 0.0);
-  const double p = right.q + right.excess + left.q;
-  const double q = right.q + left.q + left.excess;
+  const Outputs middle{integrate(sides.above, sides.zero, high.border, 0.0),
+                       integrate(sides.below, -sides.zero, low.border, 0.0)};
+  // In the other direction losses have the other sign. Each of the two integrals is off by 1e-13 of itself.
+  const auto beyond_of = [&](const Outputs& part) {
+    const double off = part.loss() - offset;
+    return (sides.remove ? off : -off) -
+           2.0 * mass_error * (part.above.excess + part.below.excess) / std::min(part.p(), part.q());
+  };
   LossDistribution found = empty;
   put_points(found, sides, sides.remove ? high.masses : low.masses, sides.remove ? low.masses : high.masses);
   found.offset = sides.remove ? offset : -offset;
   found.loss_error += std::max(high.worst, low.worst);
-  // In the other direction losses have the other sign. Each of the two integrals is off by 1e-13 of itself.
-  const double off = std::log1p((right.excess - left.excess) / q) - offset;
-  const double beyond = (sides.remove ? off : -off) - 2.0 * mass_error * (right.excess + left.excess) / std::min(p, q);
-  const double mass = sides.remove ? p : q;
-  const double lost = add_rounded_down(found, beyond, mass);
-  return {std::move(found), off, mass * lost};
+  const auto add = [&](const Outputs& part) {
+    const double mass = sides.remove ? part.p() : part.q();
+    return mass * add_rounded_down(found, beyond_of(part), mass);
+  };
+  // Less is lost by two parts where the whole lies in the upper half between two points.
+  const double beyond = beyond_of(middle) / empty.step;
+  double lost = 0.0;
+  if (beyond - std::floor(beyond) > 0.5) {
+    const auto [first, second] = split_middle(middle, high.border, low.border, empty.step, sides, beyond_of);
+    lost = add(first);
+    if (second.q() > 0.0) lost += add(second);
+  } else {
+    lost = add(middle);
+  }
+  return {std::move(found), middle.loss() - offset, lost};
 }
 
 /// One direction from below, on the moved grid that costs least of those tried. `empty` says all but the masses.
@@ -186,7 +246,7 @@ LossDistribution best_moved(const LossDistribution& empty, const BothSides& side
     return off;
   };
   // Negligible next to what cells of width h cost otherwise, h²/8 and more.
-  const double enough = 0.01 * step * std::min(step, 1.0);
+  const double enough = 0.02 * step * std::min(step, 1.0);
   const double far = std::abs(sides.below.loss(sides.end_below));
   if (best.lost > enough && std::isfinite(far) && far > 0.5 * step) {
     const double border = sides.below.inverse_loss(far - 0.5 * step, 0.0);
@@ -205,7 +265,13 @@ LossDistribution best_moved(const LossDistribution& empty, const BothSides& side
     const double next = offset - (beside(off) - (sides.remove ? 0.1 : -0.1) * enough) / slope;
     const double found = consider(next);
     if (next == offset || std::abs(next) > 0.49 * step) break;
-    slope = std::clamp((found - off) / (next - offset), -4.0, -0.2);
+    slope = (found - off) / (next - offset);
+    if (slope > -0.2) {
+      // The middle moves along with the grid. Half a cell further it may be another one.
+      if (best.lost > 20.0 * enough) consider(std::copysign(0.49 * step, next));
+      break;
+    }
+    slope = std::max(slope, -4.0);
     offset = next;
     off = found;
   }

@@ -11,6 +11,7 @@
 #include "privacy/theorems/structured_pairs.h"
 #include "support/draw.h"
 #include "tsdp/base/error.h"
+#include "tsdp/base/text.h"
 #include "tsdp/privacy/accountant/accountant.h"
 
 namespace tsdp::privacy {
@@ -219,6 +220,41 @@ TEST(Grids, LieOnTheirSideOfTheProfile) {
           const double exact = pair.symmetrised_profile(epsilon);
           const double side = rounding == Rounding::pessimistic ? 1.0 : -1.0;
           EXPECT_GE(side * one.delta(epsilon), side * exact - 1e-12 * exact) << q << " " << step << " " << epsilon;
+        }
+      }
+    }
+  }
+}
+
+// Coarse grids and odd steps, on which the middle's loss lies anywhere between two points.
+TEST(Grids, OfOneDirectionLieOnTheirSideOfTheProfile) {
+  test::Draw draw(3);
+  for (int i = 0; i < 200; ++i) {
+    const double q = i % 7 == 0 ? 1.0 : draw.log_between(0.005, 1.0);
+    const double sigma = draw.log_between(0.3, 6.0);
+    const auto pair = one_window_pair(q, sigma);
+    for (const auto direction : {privacy::Direction::remove, privacy::Direction::add}) {
+      const double deviation = loss_scale(pair, direction).deviation;
+      const double step = deviation * draw.log_between(0.03, 2.0);
+      for (const auto rounding : {Rounding::pessimistic, Rounding::optimistic}) {
+        const auto grid = discretise(pair, step, 2.0 * deviation, rounding, 0.0, std::size_t{1} << 20, direction);
+        SCOPED_TRACE(cat(q, ", ", sigma, ", ", name(direction), ", step ", step, ", pessimistic ",
+                         rounding == Rounding::pessimistic));
+        const auto delta = [&](double epsilon) {
+          const auto of = [&](double loss) { return std::max(0.0, -std::expm1(epsilon - grid.offset - loss)); };
+          double sum = grid.at_zero * of(0.0) + grid.infinite_mass;
+          for (const auto& point : grid.points) {
+            const double loss = static_cast<double>(point.index) * grid.step;
+            sum += point.plus * of(loss) + point.minus * of(-loss);
+          }
+          return sum;
+        };
+        for (const double share : {0.0, 0.1, 0.5, 1.0, 2.0, 4.0}) {
+          const double epsilon = share * deviation;
+          const auto exact = pair.profile_bracket(direction, epsilon);
+          const double off = 1e-11 + 2.0 * grid.loss_error;  // which a composition charges
+          if (rounding == Rounding::pessimistic) EXPECT_GE(delta(epsilon), exact.lower - off) << epsilon;
+          else EXPECT_LE(delta(epsilon), exact.upper + off) << epsilon;
         }
       }
     }
