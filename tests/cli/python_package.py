@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The Python package's own tests (python/tests, which follow docs/python.md and the docstrings, too), with the programs of this build. `--reads`: those of
 what is read, and of what training writes and says, which need no trained models of every kind; `--formats`: those of models rebuilt and in other formats;
-`--models`: those that compare forecasts with the programs' to the last digits; `--federated`: those of ranks whose messages others carry; without any the
+`--models`: those that compare forecasts with the programs'; `--federated`: those of ranks whose messages others carry; without any the
 others.
 
 Needs the Python packages of scripts/requirements-test.txt.

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 import tempfile
@@ -121,6 +122,7 @@ def main() -> int:
     parser.add_argument("output")
     parser.add_argument("--format", choices=FORMATS, required=True)
     given = parser.parse_args()
+    gc.disable()  # a traced graph is hundreds of thousands of objects, which the collector would look through again and again
     try:
         export(given.model, given.output, given.format)
     except (Error, ImportError, OSError) as error:

@@ -108,6 +108,14 @@ std::shared_ptr<Cut> Accountant::cut_for(double delta, std::uint64_t uses, doubl
 }
 
 Interval Accountant::find_delta(double epsilon, std::uint64_t uses, double precision, Certificate&) {
+  return bracket_delta(epsilon, uses, precision, true);
+}
+
+double Accountant::upper_delta(double epsilon, std::uint64_t uses, double precision) {
+  return bracket_delta(epsilon, uses, precision, false).upper;
+}
+
+Interval Accountant::bracket_delta(double epsilon, std::uint64_t uses, double precision, bool with_lower) {
   check_epsilon(epsilon);
   check_uses(uses);
   check_precision(precision);
@@ -131,12 +139,15 @@ Interval Accountant::find_delta(double epsilon, std::uint64_t uses, double preci
       const double share = jumps > 1e-3 * before ? 0.9 * std::sqrt(8.0 * narrowing.precision()) / decay : 1.0;
       const auto grid = cut->grid_for(uses, relevant, 1.0 / relevant, share, narrowing.precision());
       while (true) {
-        const auto above = grid->upper.compose(uses, tilt * theta);
-        const auto below = grid->lower.compose(uses, tilt * theta);
+        const auto above = grid->upper().compose(uses, tilt * theta);
         best.upper = std::min(best.upper, above.delta(epsilon));
-        best.lower = std::max(best.lower, below.delta(epsilon));
-        if (tilt == 1.0 || negligible(std::max(above.charge(epsilon), below.charge(epsilon)), best.upper, precision))
-          break;
+        double charge = above.charge(epsilon);
+        if (with_lower) {
+          const auto below = grid->lower().compose(uses, tilt * theta);
+          best.lower = std::max(best.lower, below.delta(epsilon));
+          charge = std::max(charge, below.charge(epsilon));
+        }
+        if (tilt == 1.0 || negligible(charge, best.upper, precision)) break;
         tilt = 1.0;  // from now on
       }
     } catch (const OutOfReach&) {
@@ -144,7 +155,7 @@ Interval Accountant::find_delta(double epsilon, std::uint64_t uses, double preci
       return best;  // a finer grid is out of reach: the bracket is what it is
     }
     if (best.upper < 0.1 * before && narrowing.tries_again()) continue;  // the tail was cut for another δ
-    if (!narrowing.goes_on((best.upper - best.lower) / best.upper)) return best;
+    if (!with_lower || !narrowing.goes_on((best.upper - best.lower) / best.upper)) return best;
   }
 }
 
@@ -279,12 +290,12 @@ Interval Accountant::find_epsilon(double delta, std::uint64_t uses, double preci
       const bool jumps = static_cast<double>(uses) * profiles(relevant) > 1e-3 * delta;
       const double share = jumps ? 0.9 * std::sqrt(8.0 * narrowing.precision() / relative_decay(relevant)) : 1.0;
       const auto grid = cut->grid_for(uses, theta, relevant, share, narrowing.precision());
-      best.upper = std::min(best.upper, least_certified_epsilon(delta, uses, *cut, grid->upper, modest_tilt * theta,
+      best.upper = std::min(best.upper, least_certified_epsilon(delta, uses, *cut, grid->upper(), modest_tilt * theta,
                                                                 relevant, tolerance));
       if (best.upper == 0.0) break;
       if (std::isfinite(best.upper))
         best.lower =
-            std::max(best.lower, largest_refuted_epsilon(delta, uses, *cut, grid->lower, tolerance, best.upper));
+            std::max(best.lower, largest_refuted_epsilon(delta, uses, *cut, grid->lower(), tolerance, best.upper));
     } catch (const OutOfReach&) {
       if (narrowing.goes_on_milder()) continue;
       break;  // a finer grid is out of reach: the bracket is what it is
@@ -299,8 +310,8 @@ Interval Accountant::find_epsilon(double delta, std::uint64_t uses, double preci
       const auto fine = cut_for(delta, uses, finest_precision);
       theta = fine->tilt_for_epsilon(uses, best.upper);
       const auto grid = fine->grid_for(uses, theta, best.upper, 1.0, finest_precision);
-      best.upper = std::min(
-          best.upper, least_certified_epsilon(delta, uses, *fine, grid->upper, modest_tilt * theta, best.upper, 1e-8));
+      best.upper = std::min(best.upper, least_certified_epsilon(delta, uses, *fine, grid->upper(), modest_tilt * theta,
+                                                                best.upper, 1e-8));
     } catch (const OutOfReach&) {
       // What is known is stated.
     }
@@ -359,7 +370,7 @@ std::uint64_t Accountant::search_uses(double epsilon, double delta, std::uint64_
       const double theta = cut->tilt_for_epsilon(about, epsilon);
       const auto grid = cut->grid_for(about, theta, std::max(epsilon, state_->scale.deviation), 1.0, p);
       return std::max(rough,
-                      most_within([&](std::uint64_t k) { return excess(*cut, grid->upper, k); }, about, limit, 0.0));
+                      most_within([&](std::uint64_t k) { return excess(*cut, grid->upper(), k); }, about, limit, 0.0));
     } catch (const OutOfReach&) {
       // Too fine a grid for this pair: a coarser one.
     }

@@ -77,8 +77,7 @@ std::shared_ptr<Cut::Grid> Cut::grid_for(std::uint64_t uses, double theta, doubl
   if (!slot) {
     const double step = scale_.deviation * std::exp2(0.25 * step_level);
     const double fine = step / std::exp2(0.25 * share_level);
-    slot.reset(new Grid{Composer(discretised(step, fine, Rounding::pessimistic)),
-                        Composer(discretised(step, fine, Rounding::optimistic))});
+    slot = std::make_shared<Grid>(*this, step, fine);
   }
   return slot;  // shared: another question may drop it from here
 }

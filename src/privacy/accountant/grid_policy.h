@@ -27,10 +27,22 @@ struct UseScale {
 /// lower the cut, the narrower the composed sums; what is cut off is charged k times.
 class Cut {
  public:
-  /// Both sides on one grid.
-  struct Grid {
-    Composer upper;
-    Composer lower;
+  /// Both sides on one grid, each made when it is asked for.
+  class Grid {
+   public:
+    Grid(const Cut& cut, double step, double fine) : cut_(&cut), step_(step), fine_(fine) {}
+    [[nodiscard]] Composer& upper() { return made(upper_, Rounding::pessimistic); }
+    [[nodiscard]] Composer& lower() { return made(lower_, Rounding::optimistic); }
+
+   private:
+    Composer& made(std::unique_ptr<Composer>& side, Rounding rounding) const {
+      if (!side) side = std::make_unique<Composer>(cut_->discretised(step_, fine_, rounding));
+      return *side;
+    }
+
+    const Cut* cut_;  ///< outlives its grids
+    double step_, fine_;
+    std::unique_ptr<Composer> upper_, lower_;
   };
 
   Cut(const std::vector<MechanismUse>& mechanisms, const UseScale& scale, double tail);

@@ -193,6 +193,11 @@ Interval AdaptiveCurve::find_delta(double epsilon, std::uint64_t uses, double pr
   return checked(out);
 }
 
+double AdaptiveCurve::upper_delta(double epsilon, std::uint64_t uses, double precision) {
+  const double symmetrised = state_->symmetrised.upper_delta(epsilon, uses, precision);
+  return uses <= 1 ? symmetrised : std::min(symmetrised, state_->upper_delta(epsilon, uses));
+}
+
 double AdaptiveCurve::upper_epsilon(double delta, std::uint64_t uses, double precision) {
   const double symmetrised = state_->symmetrised.epsilon(delta, uses, precision).upper;
   if (uses <= 1 || symmetrised == 0.0) return symmetrised;

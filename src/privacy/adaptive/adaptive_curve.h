@@ -31,7 +31,8 @@ class AdaptiveCurve final : public PrivacyCurve {
   AdaptiveCurve(AdaptiveCurve&&) noexcept;
   AdaptiveCurve& operator=(AdaptiveCurve&&) noexcept;
 
-  /// Does not evaluate the lower end's strategy.
+  /// These do not evaluate the lower end's strategy.
+  [[nodiscard]] double upper_delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] double upper_epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses,
                                double precision = default_precision) override;

@@ -107,9 +107,9 @@ AttackBound attack_bound(PrivacyCurve& curve, std::uint64_t uses, double false_p
   if (!(false_positive_rate > 0.0) || !(false_positive_rate < 1.0))
     throw PrivacyError(cat("false-positive rate: found ", false_positive_rate, "; expected a number in (0, 1)"));
   const auto bound = [&](double epsilon) {
-    return outwards * (std::exp(epsilon) * false_positive_rate + curve.delta(epsilon, uses, precision).upper);
+    return outwards * (std::exp(epsilon) * false_positive_rate + curve.upper_delta(epsilon, uses, precision));
   };
-  const double advantage = uses == 0 ? 0.0 : curve.delta(0.0, uses, precision).upper;
+  const double advantage = uses == 0 ? 0.0 : curve.upper_delta(0.0, uses, precision);
   double best = std::min(1.0, outwards * (false_positive_rate + advantage));
   // e^ε α + δ(ε) is convex in e^ε, and at ε = −log α it is 1 or more: golden sections in between. Missing the least by
   // a little costs tightness, never validity.
@@ -166,7 +166,7 @@ std::optional<GaussianBound> gaussian_bound(PrivacyCurve& curve, std::uint64_t u
   constexpr int first_intervals = 12;
   const std::size_t most_points = precision < 1e-2 ? 1024 : 64;
   std::vector<ProfilePoint> points;
-  const auto at = [&](double e) { return ProfilePoint{e, std::exp(e), curve.delta(e, uses, precision).upper}; };
+  const auto at = [&](double e) { return ProfilePoint{e, std::exp(e), curve.upper_delta(e, uses, precision)}; };
   for (int i = 0; i < first_intervals; ++i) points.push_back(at(epsilon * i / first_intervals));
   points.push_back({epsilon, std::exp(epsilon), delta});
   if (points.front().delta <= delta) return GaussianBound{0.0, delta, regret_of(0.0, points, delta)};
@@ -198,7 +198,7 @@ std::vector<double> trade_off(PrivacyCurve& curve, std::uint64_t uses, std::span
   for (int i = 0; i <= points; ++i) {
     const double share = static_cast<double>(i) / points;
     const double epsilon = most_epsilon * share * share;
-    const double delta = curve.delta(epsilon, uses, precision).upper;
+    const double delta = curve.upper_delta(epsilon, uses, precision);
     for (std::size_t k = 0; k < rates.size(); ++k) {
       const double forward = outwards * (std::exp(epsilon) * rates[k] + delta);
       const double reversed = 1.0 - std::exp(-epsilon) * (1.0 - rates[k] - delta) + (outwards - 1.0);

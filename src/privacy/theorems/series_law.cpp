@@ -40,6 +40,9 @@ class UpperCurve final : public PrivacyCurve {
   bool certifies(double epsilon, double delta, std::uint64_t uses, double precision) override {
     return of_->certifies(epsilon, delta, uses, precision);
   }
+  double upper_delta(double epsilon, std::uint64_t uses, double precision) override {
+    return of_->upper_delta(epsilon, uses, precision);
+  }
   double upper_epsilon(double delta, std::uint64_t uses, double precision) override {
     return of_->upper_epsilon(delta, uses, precision);
   }

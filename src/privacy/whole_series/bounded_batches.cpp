@@ -100,14 +100,24 @@ Interval BoundedBatchesCurve::find_delta(double epsilon, std::uint64_t uses, dou
   const double chance = chance_(uses);
   why = extended(without.why);
   const double lower = std::max(0.0, left_of(without.lower, epsilon, chance));
-  double upper = delta_with_cuts(without.upper, epsilon, chance);
-  if (costs_little(without.upper, epsilon, chance)) return {lower, upper};
+  const double upper = upper_with_cuts(without.upper, epsilon, uses, precision);
+  return {std::min(lower, upper), upper};
+}
+
+double BoundedBatchesCurve::upper_delta(double epsilon, std::uint64_t uses, double precision) {
+  return uses == 0 ? 0.0 : upper_with_cuts(curve_->upper_delta(epsilon, uses, precision), epsilon, uses, precision);
+}
+
+double BoundedBatchesCurve::upper_with_cuts(double without, double epsilon, std::uint64_t uses, double precision) {
+  const double chance = chance_(uses);
+  double upper = delta_with_cuts(without, epsilon, chance);
+  if (costs_little(without, epsilon, chance)) return upper;
   // The sum is convex in e^ε and may rise, while δ′ does not: the least up to ε, by thirds.
   constexpr int thirds = 25;
   double low = 0.0;
   double high = epsilon;
   const auto at = [&](double e) {
-    const double value = delta_with_cuts(curve_->delta(e, uses, precision).upper, e, chance);
+    const double value = delta_with_cuts(curve_->upper_delta(e, uses, precision), e, chance);
     upper = std::min(upper, value);
     return value;
   };
@@ -116,7 +126,7 @@ Interval BoundedBatchesCurve::find_delta(double epsilon, std::uint64_t uses, dou
     if (at(low + third) <= at(high - third)) high -= third;
     else low += third;
   }
-  return {std::min(lower, upper), upper};
+  return upper;
 }
 
 Interval BoundedBatchesCurve::find_epsilon(double delta, std::uint64_t uses, double precision, Certificate& why) {

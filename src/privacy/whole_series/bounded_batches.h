@@ -45,6 +45,7 @@ class BoundedBatchesCurve final : public PrivacyCurve {
 
   [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses,
                                double precision = default_precision) override;
+  [[nodiscard]] double upper_delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] double upper_epsilon(double delta, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] Certificate methods() const override;
 
@@ -55,6 +56,8 @@ class BoundedBatchesCurve final : public PrivacyCurve {
 
  private:
   [[nodiscard]] Certificate extended(Certificate why) const;
+  /// δ′(ε) at most, where δ(ε) ≤ `without`.
+  [[nodiscard]] double upper_with_cuts(double without, double epsilon, std::uint64_t uses, double precision);
 
   std::unique_ptr<PrivacyCurve> curve_;
   std::function<double(std::uint64_t uses)> chance_;

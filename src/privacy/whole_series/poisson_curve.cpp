@@ -26,6 +26,10 @@ Interval PoissonCurve::find_delta(double epsilon, std::uint64_t uses, double pre
   return {std::max(removed.lower, added.lower), std::max(removed.upper, added.upper)};
 }
 
+double PoissonCurve::upper_delta(double epsilon, std::uint64_t uses, double precision) {
+  return std::max(remove_.upper_delta(epsilon, uses, precision), add_.upper_delta(epsilon, uses, precision));
+}
+
 Interval PoissonCurve::find_epsilon(double delta, std::uint64_t uses, double precision, Certificate&) {
   const Interval removed = remove_.epsilon(delta, uses, precision);
   if (add_.certifies(removed.lower, delta, uses, precision)) return removed;

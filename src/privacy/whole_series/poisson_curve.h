@@ -22,6 +22,7 @@ class PoissonCurve final : public PrivacyCurve {
   /// rate q in (0, 1]. Throws PrivacyError for it or σ out of range.
   PoissonCurve(double rate, double noise_multiplier);
 
+  [[nodiscard]] double upper_delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
   [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses,
                                double precision = default_precision) override;
   [[nodiscard]] Certificate methods() const override;

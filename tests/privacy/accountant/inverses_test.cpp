@@ -142,6 +142,12 @@ void expect_consistent(const Setting& setting) {
     const auto beyond = curve->delta(1.3 * stated.upper, uses);
     EXPECT_LE(beyond.upper, there.upper * (1.0 + 1e-6)) << "delta grows";
     EXPECT_LE(there.upper, before.upper * (1.0 + 1e-6)) << "delta grows";
+    // The upper end alone is one, too, and as near as it is meant to be.
+    for (const auto& [at, bracket] : {std::pair{stated.upper, there}, std::pair{0.7 * stated.upper, before}}) {
+      const double alone = curve->upper_delta(at, uses, width);
+      EXPECT_GE(alone, bracket.lower) << at;
+      EXPECT_LE(alone, bracket.upper * (1.0 + 3.0 * width) + 1e-30) << at;
+    }
     if (before.upper < 0.9 && before.upper > 1e-20) {
       EXPECT_LE(curve->epsilon(before.upper, uses).upper, 0.7 * stated.upper * (1.0 + width)) << "epsilon(delta)";
     }

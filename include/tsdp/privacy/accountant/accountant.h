@@ -40,6 +40,8 @@ class Accountant final : public PrivacyCurve {
   Accountant(Accountant&&) noexcept;
   Accountant& operator=(Accountant&&) noexcept;
 
+  /// From the pessimistic grid alone.
+  [[nodiscard]] double upper_delta(double epsilon, std::uint64_t uses, double precision = default_precision) override;
   /// Costs only coarse brackets where those decide.
   [[nodiscard]] bool certifies(double epsilon, double delta, std::uint64_t uses,
                                double precision = default_precision) override;
@@ -56,6 +58,8 @@ class Accountant final : public PrivacyCurve {
 
  private:
   struct State;
+  /// δ(ε); its lower end is 0 unless asked for.
+  [[nodiscard]] Interval bracket_delta(double epsilon, std::uint64_t uses, double precision, bool with_lower);
   /// What is built for a tail cut, for k uses at about this δ and relative precision.
   std::shared_ptr<Cut> cut_for(double delta, std::uint64_t uses, double precision);
   /// The least ε that the pessimistic side certifies, and the largest that the optimistic side refutes.

@@ -58,6 +58,12 @@ class PrivacyCurve {
     return this->delta(epsilon, uses, precision).upper <= delta;
   }
 
+  /// Only an upper end, where that costs less than delta(): without a lower one it is not known to be within
+  /// `precision`, only meant to be.
+  [[nodiscard]] virtual double upper_delta(double epsilon, std::uint64_t uses, double precision = default_precision) {
+    return delta(epsilon, uses, precision).upper;
+  }
+
   /// Only the upper end of epsilon(), where that costs less.
   [[nodiscard]] virtual double upper_epsilon(double delta, std::uint64_t uses, double precision = default_precision) {
     return epsilon(delta, uses, precision).upper;
