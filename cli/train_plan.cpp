@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "mechanism/known_batches.h"
+#include "privacy/theorems/bound_of_run.h"
 #include "program.h"
 #include "tsdp/base/text.h"
 
@@ -99,7 +100,7 @@ Json plan_json(const Config& config, const training::Trainer& trainer, models::F
   if (method.privacy()) {
     const auto& theorem = method.privacy()->theorem();
     out["theorem"] = theorem.theorem;
-    out["bound"] = name(theorem.bound);
+    out["bound"] = name(privacy::bound_of_run(theorem));
     out["composition"] = name(theorem.composition);
     out["composition_unit"] = name(theorem.unit);
     out["compositions"] = theorem.uses_of_steps(plan.steps);

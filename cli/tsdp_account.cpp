@@ -22,6 +22,7 @@
 #include "ledger/budget.h"
 #include "ledger/unit.h"
 #include "privacy/accountant/renyi.h"
+#include "privacy/theorems/bound_of_run.h"
 #include "privacy/theorems/noise_choice.h"
 #include "program.h"
 #include "tsdp/base/error.h"
@@ -92,7 +93,7 @@ void put_mechanism(Json& out, const AppliedTheorem& m, std::uint64_t steps) {
   out["steps"] = steps;
   out["epochs"] = epochs_of(m, steps);
   out["theorem"] = m.theorem;
-  out["bound"] = tsdp::name(m.bound);
+  out["bound"] = tsdp::name(tsdp::privacy::bound_of_run(m));
   out["composition_unit"] = tsdp::name(m.unit);
   out["compositions"] = m.uses_of_steps(steps);
   if (!m.rigorous(m.uses_of_steps(steps))) out["rigorous"] = false;

@@ -152,6 +152,7 @@ void add_options(CLI::App& app, Options& o) {
                  "Unix socket, new, by which another program (tsdp.federated in Python) carries what this rank and the "
                  "others send");
   app.add_option("--rank-timeout", o.rank_timeout, "Seconds that a rank waits for the others")
+      ->capture_default_str()
       ->check(CLI::Range(1, 86400));
   app.add_flag("--public-network", o.public_network,
                "Let ranks meet at a public address, though what they send is neither encrypted nor authenticated");

@@ -9,6 +9,7 @@
 #include "ledger/unit.h"
 #include "mechanism/known_batches.h"
 #include "privacy/terms/numbers.h"
+#include "privacy/theorems/bound_of_run.h"
 #include "privacy/theorems/series_law.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/text.h"
@@ -452,10 +453,7 @@ Json document_as(const Ledger& ledger, Edition edition) {
   const auto& theorem = ledger.method.privacy()->theorem();
   out["theorem"] = theorem.theorem;
   out["source"] = source_of(theorem);
-  // For the whole: a tight profile of a step, composed by an upper bound, gives an upper bound.
-  const bool adaptive = theorem.composition == privacy::StepComposition::adaptive;
-  out["bound"] =
-      name(adaptive && edition != Edition::second ? std::max(theorem.bound, privacy::Bound::upper) : theorem.bound);
+  out["bound"] = name(edition == Edition::second ? theorem.bound : privacy::bound_of_run(theorem));
   if (theorem.composition != privacy::StepComposition::symmetrised) out["composition"] = name(theorem.composition);
   out["composition_unit"] = name(theorem.unit);
   out["compositions"] = ledger.accounted_uses();
@@ -468,6 +466,7 @@ Json document_as(const Ledger& ledger, Edition edition) {
   if (ledger.method.choice_epsilon() > 0.0) out["choice"] = choice_json(ledger);
   out["epsilon"] = {{"lower", p.epsilon.lower}, {"upper", p.epsilon.upper}};
   out["epsilon_covers"] = {"model"};
+  const bool adaptive = theorem.composition == privacy::StepComposition::adaptive;
   if (unit.relation == privacy::Relation::series || adaptive)
     out["certificate"] = certificate_json(ledger.method.privacy()->certificate(p.delta, ledger.accounted_uses()));
   const auto but = edition == Edition::second ? std::string() : but_for_the_start(ledger);

@@ -648,6 +648,8 @@ TEST_F(Account, AdaptiveCompositionIsLessAndSaysWhatItRestsOn) {
   EXPECT_FALSE(plain.contains("composition"));
   EXPECT_EQ(adaptive.at("composition"), "adaptive");
   EXPECT_EQ(adaptive.at("theorem"), "4.4");
+  EXPECT_EQ(plain.at("bound"), "tight");
+  EXPECT_EQ(adaptive.at("bound"), "upper");
   EXPECT_NE(adaptive.at("certificate").at("upper").get<std::string>().find("tsdp.6"), std::string::npos);
   EXPECT_LT(adaptive.at("epsilon").at("upper").get<double>(), 0.95 * plain.at("epsilon").at("upper").get<double>());
   EXPECT_LE(adaptive.at("epsilon").at("lower").get<double>(), adaptive.at("epsilon").at("upper").get<double>());

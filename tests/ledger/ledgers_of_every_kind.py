@@ -167,6 +167,14 @@ class Runs:
         self.count += 1
         return ledger
 
+    def planned(self, name, ledger):
+        """What a plan says before a run is what its ledger says after it."""
+        answer = subprocess.run([self.binaries / "tsdp-train", "--config", self.place(name) / "config.yaml", "--dry-run", "--json", "--quiet"],
+                                capture_output=True, text=True, env=self.environment, check=True)
+        plan = json.loads(answer.stdout)
+        self.problems += [f"{name}: {key}: planned {plan[key]}; the ledger says {ledger[key]}"
+                          for key in ("theorem", "bound", "composition", "composition_unit", "compositions", "epsilon", "target_epsilon") if plan[key] != ledger[key]]
+
     def stopped(self):
         for name, settings in STOPPED.items():
             self.stop(name, self.begin(name, settings), signal.SIGINT)
@@ -215,7 +223,9 @@ def test(binaries, folder):
     runs = Runs(binaries, folder)
     for name, settings in RUNS.get(GROUP, {}).items():
         runs.finish(name, runs.begin(name, settings))
-        runs.derive(name, state="finished")
+        ledger = runs.derive(name, state="finished")
+        if GROUP == "adaptive":
+            runs.planned(name, ledger)
     if GROUP == "stopped":
         runs.stopped()
         runs.stopped_and_resumed()

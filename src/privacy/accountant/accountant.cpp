@@ -130,14 +130,16 @@ Interval Accountant::bracket_delta(double epsilon, std::uint64_t uses, double pr
   double tilt = modest_tilt;
   for (Narrowing narrowing(precision);;) {
     const double before = best.upper;
+    // Without a lower end nothing tells whether a coarser grid would do.
+    const double fine = with_lower ? narrowing.precision() : std::min(narrowing.precision(), 0.6 * precision);
     try {
-      const auto cut = cut_for(before, uses, narrowing.precision());
+      const auto cut = cut_for(before, uses, fine);
       const double theta = cut->tilt_for_epsilon(uses, epsilon);
       // A relative change of δ is θ times a change of ε; near the middle of the loss its deviation counts instead.
       const double relevant = epsilon > 3.0 * deviation ? theta : std::max(theta, 1.0 / deviation);
       // Where single jumps make up δ the tail's cells have to be fine.
-      const double share = jumps > 1e-3 * before ? 0.9 * std::sqrt(8.0 * narrowing.precision()) / decay : 1.0;
-      const auto grid = cut->grid_for(uses, relevant, 1.0 / relevant, share, narrowing.precision());
+      const double share = jumps > 1e-3 * before ? 0.9 * std::sqrt(8.0 * fine) / decay : 1.0;
+      const auto grid = cut->grid_for(uses, relevant, 1.0 / relevant, share, fine);
       while (true) {
         const auto above = grid->upper().compose(uses, tilt * theta);
         best.upper = std::min(best.upper, above.delta(epsilon));

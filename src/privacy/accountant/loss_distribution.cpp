@@ -91,7 +91,7 @@ void fill_symmetrised(LossDistribution& out, const DominatingPair& pair, const s
 struct Moved {
   LossDistribution distribution;
   double off;  ///< loss of the middle less the offset, in direction `remove`
-  double lost;  ///< by how much rounding the middle down lowers the mean loss
+  double lost;  ///< by how much rounding the middle down lowers the mean loss, and what merging costs if it is wide
 };
 
 /// Some outputs beside the loss 0: those above it, and those below.
@@ -163,7 +163,8 @@ double add_rounded_down(LossDistribution& found, double beyond, double mass) {
 template <class Beyond>
 std::pair<Outputs, Outputs> split_middle(const Outputs& whole, double border_above, double border_below, double step,
                                          const BothSides& sides, const Beyond& beyond_of) {
-  const double target = std::ceil(beyond_of(whole) / step) * step * (1.0 + 1e-13);
+  const double point = std::ceil(beyond_of(whole) / step) * step;
+  const double target = point + 1e-13 * std::abs(point);
   // Losses are least below 0 in direction `remove`, and above it in direction `add`.
   const double from = sides.remove ? -sides.zero : sides.zero;
   const double border = sides.remove ? border_below : border_above;
@@ -216,7 +217,9 @@ Moved moved_by(double offset, const LossDistribution& empty, const BothSides& si
   found.loss_error += std::max(high.worst, low.worst);
   const auto add = [&](const Outputs& part) {
     const double mass = sides.remove ? part.p() : part.q();
-    return mass * add_rounded_down(found, beyond_of(part), mass);
+    const double beyond = beyond_of(part);
+    if (!std::isfinite(beyond)) return 0.0;  // next to no outputs, which are dropped
+    return mass * add_rounded_down(found, beyond, mass);
   };
   // Less is lost by two parts where the whole lies in the upper half between two points.
   const double beyond = beyond_of(middle) / empty.step;
@@ -224,10 +227,13 @@ Moved moved_by(double offset, const LossDistribution& empty, const BothSides& si
   if (beyond - std::floor(beyond) > 0.5) {
     const auto [first, second] = split_middle(middle, high.border, low.border, empty.step, sides, beyond_of);
     lost = add(first);
-    if (second.q() > 0.0) lost += add(second);
+    lost += add(second);
   } else {
     lost = add(middle);
   }
+  const double width = sides.above.loss(high.border) + sides.below.loss(low.border);
+  const double mass = sides.remove ? middle.p() : middle.q();
+  if (width > 2.0 * empty.step) lost += 0.125 * mass * width * width;
   return {std::move(found), middle.loss() - offset, lost};
 }
 

@@ -261,6 +261,25 @@ TEST(Grids, OfOneDirectionLieOnTheirSideOfTheProfile) {
   }
 }
 
+// Where the middle could hold most of the losses below, and merge them all.
+TEST(Grids, OfOneDirectionKeepTheMiddleNarrow) {
+  const struct {
+    double q, sigma;
+    privacy::Direction direction;
+    std::uint64_t uses;
+    double epsilon;
+  } cases[] = {{0.5717, 0.421, privacy::Direction::add, 900, 62.0},
+               {0.3444, 11.223, privacy::Direction::remove, 10, 0.10582},
+               {0.8505, 0.479, privacy::Direction::add, 2, 0.52651}};
+  for (const auto& c : cases) {
+    Accountant accountant(DominatingPair({{0.0, 1.0 - c.q}, {1.0, c.q}}, c.sigma), c.direction);
+    for (const double precision : {1e-2, 1e-3, 1e-4}) {
+      const auto found = accountant.delta(c.epsilon, c.uses, precision);
+      EXPECT_LE(found.upper - found.lower, precision * found.upper) << c.q << ", precision " << precision;
+    }
+  }
+}
+
 // Exact Gaussian composition ----------------------------------------------------------------------------------------
 
 TEST(Composition, WithoutSubsamplingIsOneGaussianOfRootKTimesTheSensitivity) {
