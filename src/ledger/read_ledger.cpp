@@ -1,5 +1,6 @@
 // Ledgers read back, and derived again from their own terms.
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "editions.h"
 #include "fields.h"
 #include "ledger/unit.h"
+#include "privacy/theorems/series_law.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/json.h"
 #include "tsdp/base/text.h"
@@ -241,7 +243,7 @@ std::vector<Ledger> earlier_runs(const Start& of, const std::string& where) {
 
 namespace {
 
-constexpr double attack_precisions[] = {1e-2, 1e-3, 1e-4, 1e-5, 1e-6};  // that of ledgers, and finer
+constexpr double precisions[] = {1e-2, 1e-3, 1e-4, 1e-5, 1e-6};  // that of ledgers, and finer
 constexpr double bracket_tolerance = 5e-3;  // relative; ends of brackets of other versions may differ by this much
 
 template <class... Parts>
@@ -253,7 +255,7 @@ void differs(Verification& found, const Parts&... what) {
 bool follows(const privacy::AttackBound& stated, privacy::PrivacyCurve& accountant, std::uint64_t uses) {
   double advantage = 1.0;
   double true_positives = 1.0;
-  for (const double precision : attack_precisions) {
+  for (const double precision : precisions) {
     const auto derived = privacy::attack_bound(accountant, uses, stated.false_positive_rate, precision);
     advantage = std::min(advantage, derived.advantage);
     true_positives = std::min(true_positives, derived.true_positive_rate);
@@ -270,7 +272,7 @@ bool follows(const privacy::GaussianBound& stated, privacy::PrivacyCurve& accoun
   constexpr double infinity = std::numeric_limits<double>::infinity();
   auto mu = infinity;
   auto regret = own ? infinity : 0.0;
-  for (const double precision : attack_precisions) {
+  for (const double precision : precisions) {
     const auto derived = privacy::gaussian_bound(accountant, uses, cost.epsilon.upper, cost.delta, precision);
     if (!derived || stated.remainder < derived->remainder) return false;
     mu = std::min(mu, derived->mu);
@@ -329,17 +331,20 @@ bool check_cost(Verification& out) {
   return true;
 }
 
-/// Whether the substitution is the derived one but for its ε, which is found by a search on grids: those of another
-/// program may end a little elsewhere.
-bool as_found(const Json& stated, Json derived) {
-  constexpr double search_tolerance = 2e-3;
-  if (!stated.is_object() || !stated.contains("epsilon") || !stated["epsilon"].is_number() ||
-      !derived["epsilon"].is_number())
-    return false;
-  const auto found = stated["epsilon"].get<double>();
-  if (!(std::abs(found / derived["epsilon"].get<double>() - 1.0) <= search_tolerance)) return false;
-  derived["epsilon"] = stated["epsilon"];
-  return stated == derived;
+/// Whether the substitution is the derived one but for its ε, which is "at most", too.
+bool follows(const Json& stated, const Json& derived, const Ledger& ledger) {
+  if (!stated.is_object() || !stated.contains("epsilon") || !stated["epsilon"].is_number()) return false;
+  auto others = derived;
+  others["epsilon"] = stated["epsilon"];
+  if (stated != others) return false;
+  const auto epsilon = stated["epsilon"].get<double>();
+  if (epsilon >= derived["epsilon"].get<double>()) return true;
+  const auto& cost = *ledger.cost;
+  return std::any_of(std::begin(precisions), std::end(precisions), [&](double precision) {
+    const auto finer =
+        ledger.method.privacy()->substitution(ledger.accounted_uses(), cost.epsilon.upper, cost.delta, precision);
+    return finer.delta <= stated["delta"].get<double>() && finer.epsilon <= epsilon;
+  });
 }
 
 /// Everything other than the terms must be what follows from them.
@@ -353,7 +358,7 @@ void check_fields(const Json& document, const std::string& where, Verification& 
     if (edition == Edition::second && key == "certificate" && document.contains(key))
       continue;  // later versions say which method it was
     if (!document.contains(key) ||
-        !(document[key] == value || (key == "substitution" && as_found(document[key], value))))
+        !(document[key] == value || (key == "substitution" && follows(document[key], value, ledger))))
       differs(out, key, ": is not what follows from its terms");
   }
   for (const auto& [key, value] : document.items())

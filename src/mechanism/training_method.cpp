@@ -46,7 +46,7 @@ struct PrivateMechanism::Answers {
   std::map<std::tuple<std::uint64_t, double>, StepsCost> costs;
   std::map<std::tuple<double, double, std::uint64_t>, std::uint64_t> uses;
   std::map<std::tuple<std::uint64_t, double>, privacy::Certificate> certificates;
-  std::map<std::tuple<std::uint64_t, double, double>, privacy::Substitution> substitutions;
+  std::map<std::tuple<std::uint64_t, double, double, double>, privacy::Substitution> substitutions;
 
   /// What is kept under `key`; if nothing is, what `ask` gives, which is kept then.
   template <class Answer, class Key, class Ask>
@@ -100,9 +100,11 @@ privacy::Certificate PrivateMechanism::certificate(double delta, std::uint64_t u
                         [&] { return privacy::asked_certificate(theorem_, delta, uses); });
 }
 
-privacy::Substitution PrivateMechanism::substitution(std::uint64_t uses, double epsilon, double delta) const {
-  return answers_->kept(answers_->substitutions, {uses, epsilon, delta}, [&] {
-    return privacy::substitution_of(privacy::series_law_of(scheme_), noise_, uses, epsilon, delta);
+privacy::Substitution PrivateMechanism::substitution(std::uint64_t uses, double epsilon, double delta,
+                                                     std::optional<double> precision) const {
+  const double by = precision.value_or(privacy::Substitution::stated_precision);
+  return answers_->kept(answers_->substitutions, {uses, epsilon, delta, by}, [&] {
+    return privacy::substitution_of(privacy::series_law_of(scheme_), noise_, uses, epsilon, delta, by);
   });
 }
 

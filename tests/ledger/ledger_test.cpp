@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/version.h"
+#include "privacy/theorems/series_law.h"
 #include "support/ledger.h"
 #include "tsdp/base/error.h"
 #include "tsdp/base/file.h"
@@ -348,6 +349,39 @@ TEST(LedgerDocument, TheAttackersBoundsAreCheckedToo) {
   json = document(ledger);
   json["attack"]["false_positive_rate"] = 0.9;
   EXPECT_THROW(static_cast<void>(verify(json, "ledger")), DataError);
+}
+
+/// By a closed form, and by a search whose answer another program may find a little elsewhere, but not below what
+/// holds.
+TEST(LedgerDocument, WhatAReplacedSeriesCostsIsNotLessThanFollows) {
+  auto law = six_series();
+  law.record = Record::series;
+  for (const auto top : {TopLevel::deterministic, TopLevel::poisson, TopLevel::balls_in_bins}) {
+    law.top_level = top;
+    const auto ledger = ledger_of(law, {Relation::series, 1, {}});
+    const auto stated = document(ledger);
+    const double epsilon = stated["substitution"]["epsilon"];
+    const bool searched = top != TopLevel::deterministic;
+    const auto& privacy = *ledger.method.privacy();
+    const double finer =
+        privacy.substitution(ledger.accounted_uses(), ledger.cost->epsilon.upper, ledger.cost->delta, 1e-6).epsilon;
+    EXPECT_LE(finer, epsilon);
+    EXPECT_GT(finer, epsilon * (1.0 - (searched ? 1e-2 : 1e-15)));
+    const auto agrees = [&](double with) {
+      auto json = stated;
+      json["substitution"]["epsilon"] = with;
+      return verify(json, "ledger").agrees();
+    };
+    EXPECT_TRUE(agrees(epsilon)) << name(top);
+    EXPECT_TRUE(agrees(1.001 * epsilon)) << name(top);
+    EXPECT_TRUE(agrees(finer * (1.0 + 1e-9))) << name(top);
+    EXPECT_FALSE(agrees(finer * (1.0 - 1e-4))) << name(top);
+    auto json = stated;
+    json["substitution"]["delta"] = 0.5 * ledger.cost->delta;
+    EXPECT_FALSE(verify(json, "ledger").agrees()) << name(top);
+    json["substitution"] = {{"epsilon", epsilon}};
+    EXPECT_FALSE(verify(json, "ledger").agrees()) << name(top);
+  }
 }
 
 TEST(LedgerDocument, NoRunPassesItsTarget) {

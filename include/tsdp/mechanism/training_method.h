@@ -80,8 +80,9 @@ class PrivateMechanism {
   /// What gives ε(delta) after `uses` uses.
   [[nodiscard]] privacy::Certificate certificate(double delta, std::uint64_t uses) const;
   /// The guarantee for a series replaced by another, where that for one added or removed is (epsilon, delta); of whole
-  /// series alone.
-  [[nodiscard]] privacy::Substitution substitution(std::uint64_t uses, double epsilon, double delta) const;
+  /// series alone. `precision` is finer than that of ledgers, if there is one (privacy::substitution_of).
+  [[nodiscard]] privacy::Substitution substitution(std::uint64_t uses, double epsilon, double delta,
+                                                   std::optional<double> precision = std::nullopt) const;
 
  private:
   struct Answers;

@@ -375,11 +375,10 @@ AppliedTheorem series_theorem(const SeriesLaw& law, double noise_multiplier, std
 namespace {
 
 /// The least ε′ ≥ start found for which (1 + e^ε′) δ(ε′) ≤ delta is certified; infinite if there is none.
-double half_way(PrivacyCurve& curve, std::uint64_t uses, double delta, double start) {
-  constexpr double least_precision = 1e-2;
+double half_way(PrivacyCurve& curve, std::uint64_t uses, double delta, double start, double precision) {
   constexpr double most = 1e4;
   const auto excess = [&](double e) {
-    const double at = curve.delta(e, uses, least_precision).upper;
+    const double at = curve.upper_delta(e, uses, precision);
     return std::log(std::max(at, 1e-320)) + e + std::log1p(std::exp(-e)) - std::log(delta) + 1e-12;
   };
   double low = start;
@@ -394,13 +393,13 @@ double half_way(PrivacyCurve& curve, std::uint64_t uses, double delta, double st
     high *= 1.25;
     at_high = excess(high);
   }
-  return bracket_root(excess, low, at_low, high, at_high, 1e-3).second;
+  return bracket_root(excess, low, at_low, high, at_high, 0.1 * precision).second;
 }
 
 /// 2ε′ by two neighbours in a row, at the same δ.
-double two_in_a_row(const AppliedTheorem& theorem, std::uint64_t uses, double delta, double start) {
+double two_in_a_row(const AppliedTheorem& theorem, std::uint64_t uses, double delta, double start, double precision) {
   try {
-    return 2.0 * half_way(*theorem.curve(), uses, delta, start);
+    return 2.0 * half_way(*theorem.curve(), uses, delta, start, precision);
   } catch (const PrivacyError&) {
     return std::numeric_limits<double>::infinity();  // out of reach
   }
@@ -408,8 +407,8 @@ double two_in_a_row(const AppliedTheorem& theorem, std::uint64_t uses, double de
 
 }  // namespace
 
-Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint64_t uses, double epsilon,
-                             double delta) {
+Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint64_t uses, double epsilon, double delta,
+                             double precision) {
   if (uses == 0) return {0.0, delta};
   if (law.sampler == TopLevel::without_replacement) return {epsilon, delta};
   double least = std::numeric_limits<double>::infinity();
@@ -438,8 +437,8 @@ Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint
     const auto theorem = series_theorem(uncut, noise, std::nullopt, CorrelatedMethod::renyi);
     const double cuts = law.bounded ? chance_of_cuts(law, rate_of(law), uses) : 0.0;
     try {
-      least = std::min(least, epsilon_with_cuts(delta, cuts, 1e-3, [&](double left) {
-                         const double found = two_in_a_row(theorem, uses, left, epsilon);
+      least = std::min(least, epsilon_with_cuts(delta, cuts, 0.1 * precision, [&](double left) {
+                         const double found = two_in_a_row(theorem, uses, left, epsilon, precision);
                          if (!std::isfinite(found)) throw PrivacyError("two neighbours in a row are out of reach");
                          return found;
                        }));

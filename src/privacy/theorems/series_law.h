@@ -92,13 +92,15 @@ struct SeriesLaw {
 ///     one. Not looked for where `epsilon` is above 20: it would be at least twice that, which protects nobody, and the
 ///     search takes long there, for every ledger that a run writes.
 /// Where large batches are cut the first two hold as they are: given coins or bins the same places stay. The third pays
-/// for cuts. Where nothing gives an answer, δ is 1.
+/// for cuts. Where nothing gives an answer, δ is 1. `precision` is relative, of the δ that is searched for.
 struct Substitution {
+  static constexpr double stated_precision = 1e-2;
+
   double epsilon;
   double delta;
 };
 [[nodiscard]] Substitution substitution_of(const SeriesLaw& law, const Noise& noise, std::uint64_t uses, double epsilon,
-                                           double delta);
+                                           double delta, double precision = Substitution::stated_precision);
 [[nodiscard]] Substitution substitution_of(const SeriesLaw& law, double noise_multiplier, std::uint64_t uses,
                                            double epsilon, double delta);
 
