@@ -213,9 +213,8 @@ Place place_of(const Options& o) {
 }
 
 void advise(const Options& o, tsdp::mechanism::Settled settled, const tsdp::data::PreparedData& data,
-            const std::filesystem::path& config_file, const at::Device& device) {
+            const std::filesystem::path& config_file, const at::Device& device, tsdp::mechanism::SettleLimits limits) {
   const double seconds = tsdp::training::seconds_per_step(settled, device);
-  tsdp::mechanism::SettleLimits limits;
   if (o.minutes) {
     limits.most_steps = std::max(1.0, 60.0 * *o.minutes / seconds);
     settled = tsdp::mechanism::settle(data.config, data.training_lengths(), config_file, limits);
@@ -404,9 +403,6 @@ int train_as(tsdp::training::Ranks& ranks, const Options& asked_for) {
   const auto [folder, config_file, threads, device_name] = place_of(o);
   tsdp::cli::set_threads(threads);
   auto asked = tsdp::read_config(config_file, o.set);
-  // A mixture is trained on the CPU.
-  const bool of_mixture = asked.training.trainable == tsdp::Trainable::mixture;
-  const auto device = tsdp::cli::device_of(of_mixture && device_name == "auto" ? "cpu" : device_name);
   // Budgets compose pairs: noise that suffices only for adaptive composition would be charged above the target.
   if (!o.budget.empty() && asked.privacy.noise_sampled)
     throw tsdp::UsageError(cat(config_file.string(), ": privacy.noise.sampled: found ", *asked.privacy.noise_sampled,
@@ -422,7 +418,11 @@ int train_as(tsdp::training::Ranks& ranks, const Options& asked_for) {
         return tsdp::data::prepare_data(asked, config_file, false, rank);
       },
       ranks);
-  auto settled = tsdp::mechanism::settle(data.config, data.training_lengths(), config_file);
+  tsdp::mechanism::SettleLimits limits;
+  limits.trains_mixtures = device_name == "auto" || device_name == "cpu";
+  auto settled = tsdp::mechanism::settle(data.config, data.training_lengths(), config_file, limits);
+  const bool of_mixture = settled.config.training.trainable == tsdp::Trainable::mixture;
+  const auto device = tsdp::cli::device_of(of_mixture && device_name == "auto" ? "cpu" : device_name);
   tsdp::training::require_one_run(settled, o.dry_run ? "a plan" : o.advise ? "advice" : "training", ranks);
   if (!ranks.is_first()) {
     // Rank 0 ends all ranks after a step; torchrun passes on what asks for that.
@@ -439,7 +439,7 @@ int train_as(tsdp::training::Ranks& ranks, const Options& asked_for) {
   }
   if (o.advise) {
     warn_of_sizes(settled.config, settled.method.scheme());
-    advise(o, std::move(settled), data, config_file, device);
+    advise(o, std::move(settled), data, config_file, device, limits);
     return 0;
   }
   std::optional<NotBegun> not_begun;
@@ -461,7 +461,7 @@ int train_as(tsdp::training::Ranks& ranks, const Options& asked_for) {
                                              tsdp::exporting::make_module(trainer.model()), at::kCPU);
   std::optional<std::vector<tsdp::mechanism::Alternative>> alternatives;
   if (o.dry_run && o.common.json)
-    alternatives = tsdp::mechanism::alternatives(data.config, data.training_lengths(), config_file, settled);
+    alternatives = tsdp::mechanism::alternatives(data.config, data.training_lengths(), config_file, settled, limits);
   auto plan = tsdp::cli::plan_json(config, trainer, trainer.model(), tsdp::cli::expectation_json(settled, alternatives),
                                    settled.start_origin());
   if (o.dry_run) {

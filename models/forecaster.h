@@ -120,14 +120,10 @@ class Forecaster {
   /// Keeps the networks that exported forecasts are mixed with, as many as options().mixture.networks names.
   void keep_networks(std::vector<std::shared_ptr<const Forecaster>> networks) { networks_ = std::move(networks); }
   [[nodiscard]] const std::vector<std::shared_ptr<const Forecaster>>& networks() const noexcept { return networks_; }
-  /// Keeps what was trained of the mixture of exported forecasts (mixture_weights.h); a view.
-  void keep_mixture_weights(at::Tensor log_weights, at::Tensor log_spread) {
-    log_weights_ = std::move(log_weights);
-    log_spread_ = std::move(log_spread);
-  }
-  /// (2, K) and (1); undefined if nothing was trained.
-  [[nodiscard]] const at::Tensor& log_weights() const noexcept { return log_weights_; }
-  [[nodiscard]] const at::Tensor& log_spread() const noexcept { return log_spread_; }
+  /// Keeps what was trained of the mixture of exported forecasts (mixture_weights.h); views.
+  void keep_trained_mixture(std::vector<at::Tensor> trained) { trained_mixture_ = std::move(trained); }
+  /// In the order of mixture_parameters (mixture.h); none if nothing was trained.
+  [[nodiscard]] const std::vector<at::Tensor>& trained_mixture() const noexcept { return trained_mixture_; }
   /// All parameters of the start, flat; undefined if they are not kept.
   [[nodiscard]] const at::Tensor& start() const noexcept { return start_; }
 
@@ -214,7 +210,7 @@ class Forecaster {
   dp::ParameterBuffer parameters_;
   at::Tensor start_;
   std::vector<std::shared_ptr<const Forecaster>> networks_;
-  at::Tensor log_weights_, log_spread_;
+  std::vector<at::Tensor> trained_mixture_;
   std::vector<dp::Layer*> layer_list_;
   dp::Tape tape_;
   std::unique_ptr<StudentTHead> head_;

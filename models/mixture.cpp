@@ -259,6 +259,11 @@ def mixture_weights(self, evidence: Tensor, log_weights: Tensor) -> Tensor:
     tilt = tilt[0].unsqueeze(1) + tilt[1].unsqueeze(1) * self.place_in_horizon(evidence)
     return torch.softmax(evidence.unsqueeze(2) + tilt, 1)
 
+def distances(self, medians: Tensor, middle: Tensor, least: Tensor) -> Tensor:
+    # (B, K, H), (B, 1, H) and (B, 1) -> (B, K, H): a quarter of how far each median is from that of the mixture
+    most = least.unsqueeze(2)
+    return torch.minimum(torch.maximum(0.25 * (medians.to(most.dtype) - middle), -most), most)
+
 def told(self, features: Tensor) -> Tensor:
     # (B, K, L + H): the covariates that candidates read, which stand before the age of a step.
     age = max(0, features.size(2) - 1)
@@ -455,6 +460,9 @@ def mixture(self, past_target: Tensor, past_observed: Tensor, features: Tensor, 
     mixed = middle + spread * (mixed - middle)
     mean = (torch.cat([mean.unsqueeze(1), means, external[:, :, 9]], 1) * weights).sum(1)
     mean = middle.squeeze(1) + inner.squeeze(2) * (mean - middle.squeeze(1))
+    apart = self.distances(both[:, :, asked.size(0) - 1], middle, least)
+    move = (apart * self.moves.to(apart.dtype).unsqueeze(1)).sum(1, keepdim=True).to(values.dtype)
+    mixed, mean = mixed + move, mean + move.squeeze(1)
     # Of few samples all may lie on one side of the median: in order again, since outer ones are moved further.
     drawn, places = torch.sort(mixed[:, asked.size(0):], 1)
     samples = drawn.gather(1, torch.argsort(order, 1))
@@ -493,6 +501,11 @@ std::string call(const MixedNetwork& network, std::size_t i) {
 
 std::int64_t mixed_forecasts(const Mixture& mixture) {
   return 1 + std::ssize(mixture.members) + std::ssize(mixture.networks) + std::ssize(mixture.external);
+}
+
+std::vector<MixtureParameter> mixture_parameters(const Mixture& mixture) {
+  const auto forecasts = mixed_forecasts(mixture);
+  return {{"log_weights", {2, forecasts}}, {"log_spread", {1}}, {"moves", {forecasts}}};
 }
 
 const std::vector<double>& mixture_spreads() {

@@ -30,6 +30,14 @@ struct MixedNetwork {
 /// K: how many forecasts are mixed, the network's own counted.
 [[nodiscard]] std::int64_t mixed_forecasts(const Mixture& mixture);
 
+/// Numbers of a mixture that training changes (training.trainable: mixture); zeros change nothing.
+struct MixtureParameter {
+  std::string name;  ///< in the exported script; `mixture.` stands before it among the weights
+  std::vector<std::int64_t> shape;
+};
+/// a and b (2, K), log t (1) and c (K) of Mixture (tsdp/settings/mixture.h).
+[[nodiscard]] std::vector<MixtureParameter> mixture_parameters(const Mixture& mixture);
+
 /// The grid of spreads s.
 [[nodiscard]] const std::vector<double>& mixture_spreads();
 

@@ -42,13 +42,15 @@ MixtureWeights::MixtureWeights(std::unique_ptr<Forecaster> network)
         "model.candidates");
   if (!own.parameters().values().is_cpu())
     throw UsageError("training.trainable: found mixture on a device; expected --device cpu");
-  own.keep_mixture_weights(parameters_.value(0), parameters_.value(1));
+  std::vector<at::Tensor> trained;
+  for (std::size_t i = 0; i < parameters_.entries().size(); ++i) trained.push_back(parameters_.value(i));
+  own.keep_trained_mixture(std::move(trained));
 }
 
 MixtureWeights::MixtureWeights(std::shared_ptr<Shared> shared, const at::Tensor& values)
     : Forecaster(shared->network->options()), shared_(std::move(shared)) {
-  parameters_.declare("mixture.log_weights", {2, mixed_forecasts(options_.mixture)});
-  parameters_.declare("mixture.log_spread", {1});
+  for (const auto& [name, shape] : mixture_parameters(options_.mixture))
+    parameters_.declare(cat("mixture.", name), shape);
   parameters_.allocate(shared_->network->parameters().values().options(), values);
   layer_ = std::make_unique<dp::GivenGradients>(parameters_.gradients());
   layer_list_.push_back(layer_.get());
@@ -87,16 +89,21 @@ at::Tensor MixtureWeights::losses(const WindowBatch& batch) {
   const auto history = part(0), truth = part(1), evidence = part(2), counted = part(3), least = part(4),
              coming = part(5);
   const auto log_spread = parameters_.value(1).to(at::kDouble);
+  const auto moves = parameters_.value(2).to(at::kDouble).unsqueeze(1);
   const auto places = module.run_method("place_in_horizon", evidence).toTensor();
   const auto levels = deciles();
-  // w (B, K, H), the mixture m (B, 9, H), its spread s (B, 9, 1), the forecast f = m_5 + s (m − m_5).
+  // w (B, K, H), the mixture m (B, 9, H), its spread s (B, 9, 1), the medians q_5 (B, K, H), and the forecast
+  // f = m_5 + s (m − m_5) + Σ c d, where d is a quarter of q_5 − m_5, cut.
   const auto weights = module.run_method("mixture_weights", evidence, parameters_.value(0)).toTensor();
   const auto spread =
       module.run_method("mixture_spread", history, truth, weights, counted, levels.flatten()).toTensor() *
       log_spread.exp();
   const auto mixed = (coming * weights.unsqueeze(2)).sum(1);
   const auto middle = mixed.narrow(1, 4, 1);
-  const auto forecast = middle + spread * (mixed - middle);
+  const auto medians = coming.select(2, 4);
+  const auto distances = module.run_method("distances", medians, middle, least).toTensor();
+  const auto about_middle = spread * (mixed - middle);
+  const auto forecast = middle + about_middle + (distances * moves).sum(1, true);
   const auto target = batch.future_target.to(at::kDouble).unsqueeze(1);
   const auto observed = batch.future_observed.gt(0.0).unsqueeze(1);
   const auto error = target - forecast;
@@ -108,14 +115,18 @@ at::Tensor MixtureWeights::losses(const WindowBatch& batch) {
       counts * loss_unit / (9.0 * observed.sum({1, 2}).view({rows, 1}).clamp_min(1.0) * scale.clamp_min(1e-300));
   const auto none = at::zeros({}, error.options());
   const auto loss = at::where(observed, at::maximum(levels * error, (levels - 1.0) * error), none);
-  // Of the loss by f: 1{y < f} − level; of f by m, and by log s; of m by the log weights: w (q − m).
+  // Of the loss by f: 1{y < f} − level; of f by m, by log s and by c; of m by the log weights: w (q − m).
   const auto by_forecast = at::where(observed, error.lt(0.0).to(at::kDouble) - levels, none) * factor.unsqueeze(2);
   auto by_mixed = spread * by_forecast;
-  by_mixed.narrow(1, 4, 1).add_(((1.0 - spread) * by_forecast).sum(1, true));
+  const auto by_move = by_forecast.sum(1, true);
+  const auto uncut = distances.eq(0.25 * (medians - middle)).to(at::kDouble);
+  const auto by_middle = (0.25 * uncut * moves).sum(1, true) * by_move;
+  by_mixed.narrow(1, 4, 1).add_(((1.0 - spread) * by_forecast).sum(1, true) - by_middle);
   const auto by_weights = weights * (by_mixed.unsqueeze(1) * (coming - mixed.unsqueeze(1))).sum(2);
-  const auto by_spread = (by_forecast * (forecast - middle)).sum({1, 2}).view({rows, 1});
-  layer_->set(
-      at::cat({by_weights.sum(2), (by_weights * places).sum(2), by_spread}, 1).to(parameters_.values().scalar_type()));
+  const auto by_spread = (by_forecast * about_middle).sum({1, 2}).view({rows, 1});
+  const auto by_moves = (distances * by_move).sum(2);
+  layer_->set(at::cat({by_weights.sum(2), (by_weights * places).sum(2), by_spread, by_moves}, 1)
+                  .to(parameters_.values().scalar_type()));
   return (loss.sum({1, 2}).view({rows, 1}) * factor).squeeze(1).to(parameters_.values().scalar_type());
 }
 

@@ -9,10 +9,10 @@
 
 namespace tsdp::models {
 
-/// A model of 2K + 1 parameters, where K forecasts are mixed: of candidate k, a_k and b_k, by which the logarithm of
-/// its weight (tsdp/settings/mixture.h) rises at step h of H by a_k + b_k (2h − H − 1)/(H − 1), h = 1, …, H, and log t,
-/// by which the mixture's spread is multiplied. All are 0 at the start, which changes nothing. The weights of the
-/// networks stay as they are.
+/// A model of 3K + 1 parameters, where K forecasts are mixed: of candidate k, a_k and b_k, by which the logarithm of
+/// its weight (tsdp/settings/mixture.h) rises at step h of H by a_k + b_k (2h − H − 1)/(H − 1), h = 1, …, H; log t, by
+/// which the mixture's spread is multiplied; and c_k, by how many quarters of its distance from the mixture's median
+/// forecasts are moved. All are 0 at the start, which changes nothing. The weights of the networks stay as they are.
 ///
 /// The loss of a window is `loss_unit` times the mean quantile loss (levels 0.1, …, 0.9, observed steps) of the
 /// mixture, over that of the candidate that did best on the series' last windows, or over a thousandth of the mean size

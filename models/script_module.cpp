@@ -265,10 +265,11 @@ torch::jit::Module script_module(const Forecaster& model, bool sampled_forecasts
     number("windows_in_a_stride", std::max<std::int64_t>(1, mixture.stride / model.options().prediction_length));
     number("rows_together", model.variables());
     const auto options = model.parameters().values().options();
-    const bool trained = model.log_weights().defined();
-    module.register_buffer("log_weights", trained ? model.log_weights().detach().clone()
-                                                  : at::zeros({2, mixed_forecasts(mixture)}, options));
-    module.register_buffer("log_spread", trained ? model.log_spread().detach().clone() : at::zeros({1}, options));
+    const auto& trained = model.trained_mixture();
+    for (std::size_t i = 0; const auto& [name, shape] : mixture_parameters(mixture)) {
+      module.register_buffer(name, trained.empty() ? at::zeros(shape, options) : trained.at(i).detach().clone());
+      ++i;
+    }
     module.register_buffer("spreads", at::tensor(mixture_spreads(), model.parameters().values().scalar_type()));
     if (mixture.has(Candidate::start))
       module.register_module("start", network_module(*start_of(model), sampled_forecasts));

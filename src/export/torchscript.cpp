@@ -196,7 +196,7 @@ Json sizes_of(const models::Forecaster& model) {
   if (mixture.skips_outliers) out["skips_outliers"] = true;
   if (mixture.widens_tails) out["widens_tails"] = true;
   if (mixture.covariates > 0) out["covariates"] = mixture.covariates;
-  if (model.log_weights().defined()) out["trained"] = true;
+  if (!model.trained_mixture().empty()) out["trained"] = true;
   for (std::size_t i = 0; i < model.networks().size(); ++i) {
     Json network = {{"name", mixture.networks[i]}, {"model", model.networks()[i]->name()}};
     const auto& options = model.networks()[i]->options();
@@ -307,16 +307,16 @@ LoadedModel rebuilt(const TensorFile& data, ModelMetadata metadata, const std::s
   }
   model->keep_networks(std::move(networks));
   if (sizes.mixture_is_trained()) {
-    const auto weights = [&](std::string_view entry, const std::vector<std::int64_t>& shape) {
-      const auto& found = data.tensor(std::string(entry), where);
-      const auto value = dp::tensor_of(found);
-      if (found.type != type || found.shape != shape || !value.isfinite().all().item<bool>())
+    std::vector<at::Tensor> trained;
+    for (const auto& parameter : models::mixture_parameters(options.mixture)) {
+      const auto entry = cat(mechanism::mixture_prefix, parameter.name);
+      const auto& found = data.tensor(entry, where);
+      trained.push_back(dp::tensor_of(found));
+      if (found.type != type || found.shape != parameter.shape || !trained.back().isfinite().all().item<bool>())
         throw DataError(cat(where, ": weights '", entry, "': expected finite ones, for each forecast that is mixed"));
-      ++used;
-      return value;
-    };
-    model->keep_mixture_weights(weights(mechanism::log_weights_entry, {2, models::mixed_forecasts(options.mixture)}),
-                                weights(mechanism::log_spread_entry, {1}));
+    }
+    used += trained.size();
+    model->keep_trained_mixture(std::move(trained));
   }
   if (data.tensors.size() != used) throw DataError(cat(where, ": holds weights that the model has not"));
   if (forecast_past_length(*model) > largest_length || metadata.model["past_length"] != forecast_past_length(*model) ||
@@ -345,10 +345,10 @@ void save_model(const models::Forecaster& trained, bool sampled_forecasts, Model
   put(model, "");
   if (model.options().mixture.has(Candidate::start))
     put(*models::start_of(model), std::string(mechanism::start_prefix));
-  if (model.log_weights().defined()) {
-    data.tensors.push_back(dp::stored(std::string(mechanism::log_weights_entry), model.log_weights()));
-    data.tensors.push_back(dp::stored(std::string(mechanism::log_spread_entry), model.log_spread()));
-  }
+  for (std::size_t i = 0; i < model.trained_mixture().size(); ++i)
+    data.tensors.push_back(
+        dp::stored(cat(mechanism::mixture_prefix, models::mixture_parameters(model.options().mixture)[i].name),
+                   model.trained_mixture()[i]));
   for (std::size_t i = 0; i < model.networks().size(); ++i)
     put(*model.networks()[i], cat(mechanism::network_prefix, i, "."));
   const torch::jit::ExtraFilesMap extra = {{model_entry, data.texts[model_entry]},

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "options.h"
 #include "privacy/theorems/noise_choice.h"
 #include "privacy/whole_series/bounded_batches.h"
 #include "settings/setup.h"
@@ -25,7 +26,8 @@ constexpr double recurrent_share = 0.25;    // of both, for a model whose steps 
 constexpr double rate_without_prior = 1e-3;
 // To train a mixture, which judges twenty windows of the past for each that it learns from.
 constexpr std::int64_t most_series_of_mixture = 128;
-constexpr double steps_of_mixture = 200.0;
+constexpr double steps_of_mixture = 100.0;
+constexpr std::int64_t enough_series_of_mixture = 200;
 
 /// How far noise alone may carry a weight over a run, as learning rate times the root of the steps: `most` where the
 /// run's signal to noise g = √T n/σ, with n the windows (or series) of a step, is `enough`, and below that less in
@@ -34,7 +36,7 @@ struct Reach {
   double most, enough;
 };
 constexpr Reach reach_of_head{0.03, 100.0};
-constexpr Reach reach_of_mixture{0.15, 30.0};
+constexpr Reach reach_of_mixture{0.3, 60.0};
 /// The signal carries weights g times as far as the noise does; biases and the head no further than this.
 double furthest_of_head(const std::string& model) { return model == "deepar" ? 0.5 : 2.0; }
 
@@ -227,10 +229,39 @@ double taken_back(const TrainingMethod& method) {
 
 }  // namespace
 
+namespace {
+
+/// training.trainable `auto`: so many series say how to mix forecasts whatever the noise, and training weights beside
+/// candidates adds next to nothing (docs/results.md). Not where steps or rate were chosen for weights, nor where a
+/// network reads several variables together, which no candidate does.
+bool prefers_mixture(const Config& c, const privacy::SeriesLengths& lengths) {
+  return c.privacy.enabled && takes_steps(c) && !c.training.trainable && !c.training.max_epochs &&
+         !c.optimizer.learning_rate && joined_variables(c) == 1 && lengths.owners() >= enough_series_of_mixture;
+}
+
+/// The run that trains its mixture; none where that is refused, or the start was trained on data.
+std::optional<SettledScheme> settle_mixture(Config config, const privacy::SeriesLengths& lengths,
+                                            const std::filesystem::path& config_file, SettleLimits limits) {
+  config.training.trainable = Trainable::mixture;
+  try {
+    detail::check_trained_mixture(config_file.string(), config);
+    auto out = settle_scheme(std::move(config), lengths, config_file, limits);
+    if (rests_on_data(out.start_origin())) return std::nullopt;
+    out.choose("training.trainable", name(Trainable::mixture),
+               cat("a mixture of ", lengths.owners(), lengths.has_owners() ? " owners' series" : " series",
+                   " is improved by few numbers; training its network would add next to nothing"));
+    return out;
+  } catch (const UsageError&) { return std::nullopt; }
+}
+
+}  // namespace
+
 bool SettledScheme::begins_at_random() const { return !start && prior_of(config).kind == PriorKind::none; }
 
 SettledScheme settle_scheme(Config config, const privacy::SeriesLengths& lengths,
                             const std::filesystem::path& config_file, SettleLimits limits) {
+  if (limits.trains_mixtures && prefers_mixture(config, lengths))
+    if (auto of_mixture = settle_mixture(config, lengths, config_file, limits)) return *std::move(of_mixture);
   SettledScheme out;
   auto& c = config;
 
@@ -382,6 +413,8 @@ std::vector<Alternative> alternatives(const Config& as_written, const privacy::S
   auto written = as_written;
   written.privacy.noise_sampled.reset();  // likewise
   if (!written.privacy.composition) written.privacy.composition = privacy::StepComposition::symmetrised;
+  // With a series less `auto` may train something else, whose expectation says another thing.
+  if (settled.config.training.trainable == Trainable::mixture) written.training.trainable = Trainable::mixture;
   const auto& p = settled.config.privacy;
   if (!settled.expected || !settled.method.privacy() || written.privacy.noise_multiplier) return out;
   const auto add = [&](const std::string& what, const Config& config, const privacy::SeriesLengths& of) {

@@ -226,6 +226,28 @@ void check_variables(const std::string& where, const Config& c) {
 
 }  // namespace
 
+void check_trained_mixture(const std::string& where, const Config& c) {
+  const auto refuse = [&](const auto&... parts) {
+    throw UsageError(cat(where, "training.trainable: found mixture with ", parts...));
+  };
+  const auto* model = find_model(c.model.name);
+  const bool reads_lags = model != nullptr && model->reads_lags;
+  if (reads_lags || c.model.sampled_forecasts)
+    refuse(reads_lags ? cat("model.name ", c.model.name) : std::string("model.sampled_forecasts"),
+           ", whose forecasts are samples; expected a model whose distribution is known at each step");
+  if (c.model.candidates.empty() && !c.model.auto_candidates) refuse("no model.candidates; expected some, or auto");
+  if (std::any_of(c.model.candidates.begin(), c.model.candidates.end(),
+                  [](const auto& candidate) { return external_name(candidate).has_value(); }))
+    refuse(
+        "forecasts of other programs in model.candidates, which are not known of every window of the past; "
+        "expected others");
+  if (c.dataset.covariates)
+    refuse("dataset.covariates.file ", *c.dataset.covariates,
+           ", which the windows of the past are not told; not implemented: expected null");
+  if (c.dataset.path.find(rank_in_path) != std::string::npos)
+    refuse("dataset.path ", c.dataset.path, ", whose files several ranks may read; not implemented: expected one file");
+}
+
 void check_together(const std::string& where, const Config& c) {
   check_sampling(where, c);
   if (c.dataset.format == "lstnet" && !c.dataset.start)
@@ -282,26 +304,7 @@ void check_together(const std::string& where, const Config& c) {
                            reads_lags ? "a lag" : "model.context_length", " of at least the season, or last_value"));
   }
   check_candidates(where, c.model.candidates);
-  if (c.training.trainable == Trainable::mixture) {
-    const auto refuse = [&](const auto&... parts) {
-      throw UsageError(cat(where, "training.trainable: found mixture with ", parts...));
-    };
-    if (reads_lags || c.model.sampled_forecasts)
-      refuse(reads_lags ? cat("model.name ", c.model.name) : std::string("model.sampled_forecasts"),
-             ", whose forecasts are samples; expected a model whose distribution is known at each step");
-    if (c.model.candidates.empty() && !c.model.auto_candidates) refuse("no model.candidates; expected some, or auto");
-    if (std::any_of(c.model.candidates.begin(), c.model.candidates.end(),
-                    [](const auto& candidate) { return external_name(candidate).has_value(); }))
-      refuse(
-          "forecasts of other programs in model.candidates, which are not known of every window of the past; "
-          "expected others");
-    if (c.dataset.covariates)
-      refuse("dataset.covariates.file ", *c.dataset.covariates,
-             ", which the windows of the past are not told; not implemented: expected null");
-    if (c.dataset.path.find(rank_in_path) != std::string::npos)
-      refuse("dataset.path ", c.dataset.path,
-             ", whose files several ranks may read; not implemented: expected one file");
-  }
+  if (c.training.trainable == Trainable::mixture) check_trained_mixture(where, c);
   if (c.privacy.enabled && c.optimizer.gradient_norm_bound)
     throw UsageError(cat(where, "optimizer.gradient_norm_bound: found ", *c.optimizer.gradient_norm_bound,
                          " in a private run, where privacy.clip_norm bounds every window's gradient; expected null"));

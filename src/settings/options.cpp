@@ -287,9 +287,9 @@ const std::vector<Option>& option_table() {
        "true derives the secret key from the seed: for tests and studies, not for release."},
       {"training.trainable", false, choice(AT(training.trainable)),
        "Which parameters training changes: all; head, the biases, layer norms and the head alone, of which deepar has "
-       "the head; or mixture, how the network's forecasts are mixed with model.candidates, two numbers for each of "
-       "them. "
-       "The fewer there are, the less harm noise does. The others stay those of the start. auto: docs/choosing.md has "
+       "the head; or mixture, how the network's forecasts are mixed with model.candidates, three numbers for "
+       "each of them. The fewer there are, the less harm noise does. The others stay those of the start. auto: "
+       "docs/choosing.md has "
        "the rule."},
       {"training.validate_every", false, Integer{AT(training.validate_every), {1, many}},
        "Epochs between two looks at the validation loss."},

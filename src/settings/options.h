@@ -116,6 +116,9 @@ void assign(const std::string& where, const Option& option, const YAML::Node& no
 /// Throws UsageError or PrivacyError, begun with `where`, for settings that contradict each other.
 void check_together(const std::string& where, const Config& config);
 
+/// Throws UsageError, begun with `where`, where the mixture's numbers cannot be what is trained.
+void check_trained_mixture(const std::string& where, const Config& config);
+
 /// The longest season that the model sees as a whole. A context that is not settled yet will hold any.
 [[nodiscard]] std::int64_t longest_season(const Config& config);
 

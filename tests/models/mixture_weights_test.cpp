@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <memory>
+#include <vector>
 
 #include "models/script_module.h"
 #include "tsdp/base/error.h"
@@ -109,6 +110,40 @@ TEST(MixtureWeights, LossIsThatOfTheExportedForecasts) {
   }
 }
 
+// By a quarter of its distance, as far as the best candidate errs in the mean.
+TEST(MixtureWeights, NoCandidateMovesAForecastFar) {
+  const auto model = mixture(at::kDouble);
+  auto batch = windows(*model, 6, at::kDouble);
+  const std::vector<double> level{0.2, 0.5};
+  const auto forecast = [&] {
+    return script_module(model->network())
+        .forward({batch.past_target, batch.past_observed, at::tensor(level, at::kDouble)})
+        .toTupleRef()
+        .elements()[0]
+        .toTensor();
+  };
+  const auto before = forecast();
+  const auto found =
+      script_module(model->network())
+          .run_method("to_train_on", batch.past_target, batch.past_observed, at::zeros({6, model->past_length(), 0}))
+          .toTupleRef()
+          .elements()
+          .vec();
+  const auto least = found[4].toTensor(), medians = found[5].toTensor().select(2, 4);
+  std::int64_t cut = 0;
+  for (std::int64_t k = 0; k < medians.size(1); ++k) {
+    model->parameters().values().zero_();
+    model->parameters().value(2)[k] = 1.0;
+    const auto moved = forecast() - before;
+    const auto quarter = 0.25 * (medians.select(1, k) - before.select(1, 1));
+    const auto expected = at::minimum(at::maximum(quarter, -least), least);
+    cut += quarter.abs().gt(least).sum().item<std::int64_t>();
+    for (const std::int64_t i : {0, 1})
+      EXPECT_LT((moved.select(1, i) - expected).abs().max().item<double>(), 1e-9) << "candidate " << k;
+  }
+  EXPECT_GT(cut, 5);
+}
+
 TEST(MixtureWeights, NoWindowDependsOnAnother) {
   const auto model = mixture(at::kFloat);
   const auto batch = windows(*model, 7, at::kFloat);
@@ -158,7 +193,7 @@ TEST(MixtureWeights, ReadsAllThatTheMixtureReads) {
   const auto model = mixture(at::kFloat);
   EXPECT_EQ(model->past_length(), options().mixture.past_length(8, horizon));
   EXPECT_GT(model->past_length(), model->network().past_length());
-  EXPECT_EQ(model->parameters().trained_count(), 2 * 4 + 1);
+  EXPECT_EQ(model->parameters().trained_count(), 3 * 4 + 1);
 }
 
 TEST(MixtureWeights, NeedsCandidatesOfItsOwn) {

@@ -279,11 +279,62 @@ TEST(AutoSettings, AMixtureIsTrainedInFewStepsOnAllThatItReads) {
   EXPECT_EQ(settled.config.sampling.batch_size, 128);
   EXPECT_EQ(std::llround(static_cast<double>(*settled.config.training.max_epochs) *
                          static_cast<double>(settled.method.scheme().steps_per_epoch())),
-            201);  // the whole epochs nearest to 200 steps: 67 of 3
+            99);  // the whole epochs nearest to 100 steps: 33 of 3
   const auto mixture = mixture_of(settled.config);
   EXPECT_FALSE(mixture.has(Candidate::start));  // which is the network itself
   EXPECT_EQ(settled.method.scheme().parameters().context_length, mixture.past_length(48, 30));
   EXPECT_GT(mixture.past_length(48, 30), 56 * 24);
+}
+
+// Where nothing was chosen for weights, and where a mixture can be trained.
+TEST(AutoSettings, TrainTheMixtureOfManySeries) {
+  const auto quiet = [] {
+    auto c = all_auto();
+    c.privacy.noise_multiplier = 2.0;
+    return c;
+  };
+  const auto of = [](std::int64_t series, std::int64_t length = 5000) {
+    return privacy::SeriesLengths::equal(series, length);
+  };
+  const auto chosen = [](const Config& c, const privacy::SeriesLengths& series, SettleLimits limits = {}) {
+    return settle(c, series, "config.yaml", limits).config.training.trainable;
+  };
+  const auto settled = settle(quiet(), of(200), "config.yaml");
+  EXPECT_EQ(settled.config.training.trainable, Trainable::mixture);
+  // The run is that of whoever asks for it.
+  auto asked = quiet();
+  asked.training.trainable = Trainable::mixture;
+  const auto same = settle(asked, of(200), "config.yaml");
+  EXPECT_EQ(config_text(same.config), config_text(settled.config));
+  EXPECT_EQ(same.method.scheme().parameters().context_length, settled.method.scheme().parameters().context_length);
+
+  EXPECT_EQ(chosen(quiet(), of(199)), Trainable::all);
+  EXPECT_EQ(chosen(quiet(), of(200, 100)), Trainable::all);  // too short for a forecast of the past to be judged
+  SettleLimits on_a_gpu;
+  on_a_gpu.trains_mixtures = false;
+  EXPECT_EQ(chosen(quiet(), of(200), on_a_gpu), Trainable::all);
+  const auto with = [&](const std::function<void(Config&)>& set) {
+    auto c = quiet();
+    set(c);
+    return chosen(c, of(200));
+  };
+  EXPECT_EQ(with([](Config& c) { c.privacy.enabled = false; }), Trainable::all);
+  EXPECT_EQ(with([](Config& c) { c.training.max_epochs = 10; }), Trainable::all);
+  EXPECT_EQ(with([](Config& c) { c.optimizer.learning_rate = 1e-3; }), Trainable::all);
+  EXPECT_EQ(with([](Config& c) { c.training.trainable = Trainable::all; }), Trainable::all);
+  EXPECT_EQ(with([](Config& c) { c.dataset.covariates = "weather.csv"; }), Trainable::all);
+  EXPECT_EQ(with([](Config& c) { c.model.sampled_forecasts = true; }), Trainable::all);
+  EXPECT_EQ(with([](Config& c) { c.model.prior = PriorKind::none; }), Trainable::all);
+  EXPECT_EQ(with([](Config& c) {
+              c.model.candidates = {};
+              c.model.auto_candidates = false;
+            }),
+            Trainable::all);
+  EXPECT_EQ(with([](Config& c) {
+              c.model.name = "itransformer";
+              c.dataset.value_columns = {"pulse", "pressure"};
+            }),
+            Trainable::all);
 }
 
 TEST(AutoSettings, AMixtureThatCannotBeTrainedIsRefused) {

@@ -16,10 +16,8 @@ namespace tsdp::mechanism {
 inline constexpr std::string_view start_prefix = "start.";
 /// Before the number and the weights' names of each other network, with a point: network.0.mlp.weight.
 inline constexpr std::string_view network_prefix = "network.";
-/// What was trained of a mixture: (2, K) and (1), models/mixture_weights.h.
+/// Before what was trained of a mixture (models/mixture.h).
 inline constexpr std::string_view mixture_prefix = "mixture.";
-inline constexpr std::string_view log_weights_entry = "mixture.log_weights";
-inline constexpr std::string_view log_spread_entry = "mixture.log_spread";
 
 /// The parts of model.pt that are data.
 struct ExportedModel {

@@ -55,6 +55,7 @@ struct Settled : SettledScheme {
 /// Limits on the run that the rules may choose.
 struct SettleLimits {
   double most_steps = 1e18;  ///< as many as the time allows; ≥ 1
+  bool trains_mixtures = true;  ///< which is done on a CPU alone
 };
 
 /// Replaces `auto` in model.start, model.context_length, sampling.batch_size, training.max_epochs,

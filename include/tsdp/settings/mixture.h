@@ -71,7 +71,9 @@ inline constexpr std::string_view other_starts = "other_starts";
 /// window counts, w_i ∝ c_i. A candidate whose forecasts another program made has them of the windows that it was
 /// given. It takes part in a forecast if it has the coming window and all that count; else w_i = 0. Where the mixture
 /// was trained (training.trainable), w_i also has a factor exp(a_i + b_i x) at every step, x from −1 at the first to 1
-/// at the last, and s^(n/(n+3)) a factor t, of which r knows nothing.
+/// at the last, s^(n/(n+3)) a factor t, of which r knows nothing, and then every level, the mean and every sample are
+/// moved by Σ c_i d_i, where d_i is a quarter of how far candidate i's median is from the mixture's, cut at the least
+/// of the e_i, so that no candidate that errs wildly moves a forecast far.
 struct Mixture {
   struct Member {
     Candidate method = Candidate::seasonal_quantiles;

@@ -249,8 +249,9 @@ class Forecaster(torch.nn.Module):
 
     log_weights: Tensor
     log_spread: Tensor
+    moves: Tensor
 
-    def __init__(self, network: Network, start: Network | None, networks: Sequence[Network], mixture: Mapping[str, Any] | None, past_length: int, trained: _Pair | None = None) -> None:
+    def __init__(self, network: Network, start: Network | None, networks: Sequence[Network], mixture: Mapping[str, Any] | None, past_length: int, trained: Sequence[Tensor] | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.network = network
         self.start = start
@@ -267,11 +268,12 @@ class Forecaster(torch.nn.Module):
         self.from_samples = network.from_samples
         self.at_a_time = 1  # of the past windows; more take more memory
         # What was trained of the mixture: of each candidate what is added to the logarithm of its weight, at the middle step and per half
-        # horizon further, and the logarithm of a factor of the spread.
+        # horizon further, the logarithm of a factor of the spread, and of each candidate by how many quarters of its distance forecasts are moved.
         candidates = 1 + len(self.members) + len(self.networks) + len(self.external)
-        log_weights, log_spread = trained if trained is not None else (torch.zeros((2, candidates)), torch.zeros(1))
-        self.register_buffer("log_weights", log_weights)
-        self.register_buffer("log_spread", log_spread)
+        if trained is None:
+            trained = torch.zeros((2, candidates)), torch.zeros(1), torch.zeros(candidates)
+        for name, found in zip(("log_weights", "log_spread", "moves"), trained):
+            self.register_buffer(name, found)
 
     def forward(self, past_target: Tensor, past_observed: Tensor, levels: Tensor, time_features: Tensor | None, draws: Tensor | None, external: Tensor | None = None) -> Forecast:
         network, length, horizon = self.network, self.past_length, self.network.prediction_length
@@ -391,6 +393,8 @@ class Forecaster(torch.nn.Module):
         losses = (ages.unsqueeze(1) * quantile_loss(history, truth.unsqueeze(2), deciles)).sum(1)
         if takes_part is not None:
             losses = torch.where(takes_part, losses, torch.zeros_like(losses))
+        number = 9.0 * (ages * (~torch.isnan(truth)).sum(2)).sum(1, keepdim=True)
+        most = (losses.min(1, keepdim=True)[0] / number.clamp(min=1e-30)).unsqueeze(2)
         losses = losses + 1e-9 * losses.max(1, keepdim=True)[0]
         counted = counting.sum(1, keepdim=True).double()
         losses = torch.where(losses > 0.0, losses, torch.ones_like(losses))  # all are 0 then, and weigh the same
@@ -437,14 +441,18 @@ class Forecaster(torch.nn.Module):
         if external is not None:
             candidates = torch.cat([candidates, between_deciles(external[:, 0, :, :9], asked)], 1)
             means = torch.cat([means, external[:, 0, :, 9]], 1)
-        mixed = (torch.cat([q.unsqueeze(1), candidates], 1) * weights.unsqueeze(2)).sum(1)
+        both = torch.cat([q.unsqueeze(1), candidates], 1)
+        mixed = (both * weights.unsqueeze(2)).sum(1)
         middle = mixed[:, count_asked - 1 : count_asked]
+        apart = torch.minimum(torch.maximum(0.25 * (both[:, :, count_asked - 1].double() - middle), -most), most)
+        move = (apart * self.moves.double().unsqueeze(1)).sum(1, keepdim=True).to(past.dtype)
         log_spread = log_spread + self.log_spread.double()
         far = ((logit(asked).abs() - math.log(3.0)) / (math.log(19.0) - math.log(3.0))).clamp(0.0, 1.0)  # from level 0.75 to 0.95
         spread = torch.exp(log_spread + log_outer * far).unsqueeze(2).to(past.dtype)
         mixed = middle + spread * (mixed - middle)
         mean = (torch.cat([mean.unsqueeze(1), means], 1) * weights).sum(1)
         mean = middle.squeeze(1) + torch.exp(log_spread).to(past.dtype) * (mean - middle.squeeze(1))
+        mixed, mean = mixed + move, mean + move.squeeze(1)
         low, high = self.network.lower_bound, self.network.upper_bound
         # Of few samples all may lie on one side of the median: in order again, since outer ones are moved further.
         drawn = None if order is None else torch.sort(mixed[:, count_asked:], 1)[0].gather(1, torch.sort(order, 1)[1]).clamp(low, high)

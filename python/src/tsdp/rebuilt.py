@@ -14,7 +14,7 @@ from .mixture import Candidates, Forecaster
 from .networks import NETWORKS, Network
 
 _NETWORK = "network."  # before the number and the weights' names of each other network, with a point
-_MIXTURE = ("mixture.log_weights", "mixture.log_spread")  # what was trained of the mixture
+_MIXTURE = ("mixture.log_weights", "mixture.log_spread", "mixture.moves")  # what was trained of the mixture
 _START = "start."  # before the names of the weights that training began with, where they are a candidate
 _LARGEST_LENGTH = 1_000_000
 _MOST_VARIABLES = 100
@@ -235,7 +235,7 @@ def forecaster_of(archive: Archive, path: str) -> Forecaster:
     if mixture is not None and mixture["trained"]:
         forecasts = 1 + len(mixture["members"]) + len(mixture["networks"]) + len(mixture["external"])
         trained = tuple(stored.pop(name, None) for name in _MIXTURE)
-        for name, found, shape in zip(_MIXTURE, trained, ((2, forecasts), (1,))):
+        for name, found, shape in zip(_MIXTURE, trained, ((2, forecasts), (1,), (forecasts,))):
             if found is None or tuple(found.shape) != shape or found.dtype != precision or not bool(torch.isfinite(found).all()):
                 raise DataError(f"{path}: weights '{name}': expected finite ones, for each forecast that is mixed")
     if stored:
