@@ -28,6 +28,7 @@ constexpr double rate_without_prior = 1e-3;
 constexpr std::int64_t most_series_of_mixture = 128;
 constexpr double steps_of_mixture = 100.0;
 constexpr std::int64_t enough_series_of_mixture = 200;
+constexpr double enough_records_of_mixture = 400.0;  // at epsilon 1
 
 /// How far noise alone may carry a weight over a run, as learning rate times the root of the steps: `most` where the
 /// run's signal to noise g = √T n/σ, with n the windows (or series) of a step, is `enough`, and below that less in
@@ -36,7 +37,7 @@ struct Reach {
   double most, enough;
 };
 constexpr Reach reach_of_head{0.03, 100.0};
-constexpr Reach reach_of_mixture{0.3, 60.0};
+constexpr Reach reach_of_mixture{0.3, 100.0};
 /// The signal carries weights g times as far as the noise does; biases and the head no further than this.
 double furthest_of_head(const std::string& model) { return model == "deepar" ? 0.5 : 2.0; }
 
@@ -231,22 +232,32 @@ double taken_back(const TrainingMethod& method) {
 
 namespace {
 
-/// training.trainable `auto`: so many series say how to mix forecasts whatever the noise, and training weights beside
-/// candidates adds next to nothing (docs/results.md). Not where steps or rate were chosen for weights, nor where a
-/// network reads several variables together, which no candidate does.
+/// training.trainable `auto`: so many series may say how to mix forecasts, and training weights beside candidates adds
+/// next to nothing (docs/results.md). Not where steps or rate were chosen for weights, nor where a network reads
+/// several variables together, which no candidate does.
 bool prefers_mixture(const Config& c, const privacy::SeriesLengths& lengths) {
   return c.privacy.enabled && takes_steps(c) && !c.training.trainable && !c.training.max_epochs &&
          !c.optimizer.learning_rate && joined_variables(c) == 1 && lengths.owners() >= enough_series_of_mixture;
 }
 
-/// The run that trains its mixture; none where that is refused, or the start was trained on data.
+/// Whether noise leaves enough to be learnt of the mixture: by epsilon, and by how many records no two of which hold
+/// the same value, where the shortest series sets the noise. (The noise itself is not known yet.)
+bool says_enough(const Config& c, const privacy::SeriesLengths& lengths) {
+  const auto reach = accounted_context(c) + c.dataset.prediction_length;
+  const double apart = c.privacy.relation == privacy::Relation::series
+                           ? 1.0
+                           : std::max(1.0, static_cast<double>(lengths.shortest()) / static_cast<double>(reach));
+  return static_cast<double>(lengths.owners()) * apart * c.privacy.target_epsilon >= enough_records_of_mixture;
+}
+
+/// The run that trains its mixture; none where that is refused or says too little, or the start was trained on data.
 std::optional<SettledScheme> settle_mixture(Config config, const privacy::SeriesLengths& lengths,
                                             const std::filesystem::path& config_file, SettleLimits limits) {
   config.training.trainable = Trainable::mixture;
   try {
     detail::check_trained_mixture(config_file.string(), config);
     auto out = settle_scheme(std::move(config), lengths, config_file, limits);
-    if (rests_on_data(out.start_origin())) return std::nullopt;
+    if (rests_on_data(out.start_origin()) || !says_enough(out.config, lengths)) return std::nullopt;
     out.choose("training.trainable", name(Trainable::mixture),
                cat("a mixture of ", lengths.owners(), lengths.has_owners() ? " owners' series" : " series",
                    " is improved by few numbers; training its network would add next to nothing"));

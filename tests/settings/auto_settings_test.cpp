@@ -319,6 +319,9 @@ TEST(AutoSettings, TrainTheMixtureOfManySeries) {
     return chosen(c, of(200));
   };
   EXPECT_EQ(with([](Config& c) { c.privacy.enabled = false; }), Trainable::all);
+  EXPECT_EQ(with([](Config& c) { c.privacy.target_epsilon = 0.5; }), Trainable::all);
+  EXPECT_EQ(chosen(quiet(), of(400, 600)), Trainable::mixture);  // no two windows of a series lie apart
+  EXPECT_EQ(chosen(quiet(), of(399, 600)), Trainable::all);
   EXPECT_EQ(with([](Config& c) { c.training.max_epochs = 10; }), Trainable::all);
   EXPECT_EQ(with([](Config& c) { c.optimizer.learning_rate = 1e-3; }), Trainable::all);
   EXPECT_EQ(with([](Config& c) { c.training.trainable = Trainable::all; }), Trainable::all);
