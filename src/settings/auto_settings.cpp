@@ -228,10 +228,6 @@ double taken_back(const TrainingMethod& method) {
   return std::sqrt(0.5 * static_cast<double>(strategy.steps() + 1) / strategy.mean_error());
 }
 
-}  // namespace
-
-namespace {
-
 /// training.trainable `auto`: so many series may say how to mix forecasts, and training weights beside candidates adds
 /// next to nothing (docs/results.md). Not where steps or rate were chosen for weights, nor where a network reads
 /// several variables together, which no candidate does.
@@ -250,19 +246,23 @@ bool says_enough(const Config& c, const privacy::SeriesLengths& lengths) {
   return static_cast<double>(lengths.owners()) * apart * c.privacy.target_epsilon >= enough_records_of_mixture;
 }
 
-/// The run that trains its mixture; none where that is refused or says too little, or the start was trained on data.
+/// The run that trains its mixture; none where that says too little, or is refused, as with a start trained on data:
+/// what is wrong with every run, the one that trains weights says.
 std::optional<SettledScheme> settle_mixture(Config config, const privacy::SeriesLengths& lengths,
                                             const std::filesystem::path& config_file, SettleLimits limits) {
   config.training.trainable = Trainable::mixture;
   try {
     detail::check_trained_mixture(config_file.string(), config);
     auto out = settle_scheme(std::move(config), lengths, config_file, limits);
-    if (rests_on_data(out.start_origin()) || !says_enough(out.config, lengths)) return std::nullopt;
+    if (!says_enough(out.config, lengths)) return std::nullopt;
     out.choose("training.trainable", name(Trainable::mixture),
                cat("a mixture of ", lengths.owners(), lengths.has_owners() ? " owners' series" : " series",
                    " is improved by few numbers; training its network would add next to nothing"));
     return out;
-  } catch (const UsageError&) { return std::nullopt; }
+  } catch (const UsageError&) {  // said of a mixture that nobody asked for
+  } catch (const PrivacyError&) {  // likewise
+  }
+  return std::nullopt;
 }
 
 }  // namespace

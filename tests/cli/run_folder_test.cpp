@@ -389,6 +389,30 @@ TEST_F(RunFolders, AStartThatWasTrainedOnDataIsNoCandidate) {
   EXPECT_NE(content_of(path("first/config.yaml")).find("auto"), std::string::npos);
 }
 
+// Nobody asked for a mixture: where it cannot be trained, `auto` trains weights.
+TEST_F(RunFolders, AStartThatWasTrainedOnDataIsTrainedOnWithManySeries) {
+  const std::vector<std::string> mixed = {"--set", "model.prior=last_value", "--set",
+                                          "model.candidates=[last_value_bands]"};
+  make_run("first", mixed);
+  std::string many;
+  for (int i = 0; i < 200; ++i) {
+    for (int series = 0; series < 200; ++series) many += std::to_string(series + i % 24) + (series < 199 ? "," : "\n");
+  }
+  write("many.txt", many);
+  const auto plan = [&](const std::string& start) {
+    std::vector<std::string> asked = {"--config", "config.yaml", "--dry-run", "--json", "--quiet", "--device", "cpu"};
+    asked.insert(asked.end(), mixed.begin(), mixed.end());
+    for (const std::string setting : {"dataset.path=many.txt", "training.max_epochs=auto",
+                                      "optimizer.learning_rate=auto", "privacy.target_epsilon=8"})
+      asked.insert(asked.end(), {"--set", setting});
+    asked.insert(asked.end(), {"--set", "model.start=" + start});
+    return answer(train, asked);
+  };
+  EXPECT_EQ(plan("fresh")["trained_parameters"], 3 * 2 + 1);
+  const auto further = plan("first/model.pt");
+  EXPECT_EQ(further["trained_parameters"], further["parameters"]);
+}
+
 // A start that was trained on data is no "epsilon 0", wherever a score of it stands, and a budget pays for no such run
 // that it does not know.
 TEST_F(RunFolders, AStartThatWasTrainedOnDataIsSaidToBe) {
