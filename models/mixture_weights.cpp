@@ -119,7 +119,7 @@ at::Tensor MixtureWeights::losses(const WindowBatch& batch) {
   const auto by_forecast = at::where(observed, error.lt(0.0).to(at::kDouble) - levels, none) * factor.unsqueeze(2);
   auto by_mixed = spread * by_forecast;
   const auto by_move = by_forecast.sum(1, true);
-  const auto uncut = distances.eq(0.25 * (medians - middle)).to(at::kDouble);
+  const auto uncut = distances.abs().lt(least.unsqueeze(2)).to(at::kDouble);
   const auto by_middle = (0.25 * uncut * moves).sum(1, true) * by_move;
   by_mixed.narrow(1, 4, 1).add_(((1.0 - spread) * by_forecast).sum(1, true) - by_middle);
   const auto by_weights = weights * (by_mixed.unsqueeze(1) * (coming - mixed.unsqueeze(1))).sum(2);
