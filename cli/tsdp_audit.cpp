@@ -96,10 +96,13 @@ tsdp::Config audited_part_of(tsdp::Config config) {
   return config;
 }
 
-/// Throws UsageError for a run that trains its mixture, which this mode does not attack.
-void require_weights(const tsdp::Config& config, const std::string& mode, const std::filesystem::path& config_file) {
+/// Throws UsageError for a run that trains its mixture, which this mode does not attack. `given` is what was written.
+void require_weights(const tsdp::Config& config, const tsdp::Config& given, const std::string& mode,
+                     const std::filesystem::path& config_file) {
   if (config.training.trainable == tsdp::Trainable::mixture)
-    throw tsdp::UsageError(cat(config_file.string(), ": training.trainable: found mixture with --mode ", mode,
+    throw tsdp::UsageError(cat(config_file.string(), ": training.trainable: found ",
+                               given.training.trainable ? "mixture" : "auto, which takes the mixture here,",
+                               " with --mode ", mode,
                                ", which is not implemented for it; expected --mode canary, or all or head"));
 }
 
@@ -134,7 +137,7 @@ int attack_membership(const Options& o, const std::filesystem::path& config_file
   options.progress = told();
   options.stop = &tsdp::cli::stop_on_signals();
   const auto settled = tsdp::mechanism::settle(data.config, data.training_lengths(), config_file);
-  require_weights(settled.config, o.mode, config_file);
+  require_weights(settled.config, data.config, o.mode, config_file);
   const auto verdict = tsdp::audit::attack_membership(settled, data, options);
   if (o.common.json) std::cout << tsdp::audit::to_json(verdict, options).dump(2) << "\n";
   else std::cout << text_of(verdict, options);
@@ -151,7 +154,7 @@ int attack_trainer(const Options& o, const std::filesystem::path& config_file, c
   // Uses only what is public about the data: how many series, how long, and whose.
   const auto lengths = data.training_lengths();
   const auto config = audited_part_of(tsdp::mechanism::settle(data.config, lengths, config_file).config);
-  if (options.mode != tsdp::audit::Mode::canary) require_weights(config, o.mode, config_file);
+  if (options.mode != tsdp::audit::Mode::canary) require_weights(config, data.config, o.mode, config_file);
   const auto measurement = tsdp::audit::measure(config, lengths, options);
   const auto claim = tsdp::audit::claim_of(config, lengths, options, measurement);
   const auto verdict = tsdp::audit::judge(claim, measurement.uses, options.confidence);
@@ -178,7 +181,7 @@ int audit(const CLI::App& app, const Options& o) {
   const auto config_file = tsdp::find_config_file(o.config_name);
   tsdp::cli::set_threads(o.threads);
   const auto config = tsdp::read_config(config_file, o.set);
-  if (o.mode != "canary") require_weights(config, o.mode, config_file);
+  if (o.mode != "canary") require_weights(config, config, o.mode, config_file);
   const auto data = tsdp::data::prepare_data(config, config_file);
   tsdp::data::require_one_variable(data.dataset, "tsdp-audit");
   try {

@@ -300,7 +300,7 @@ def moved_on(self, values: Tensor, past_target: Tensor, past_observed: Tensor, f
     again[apart:] = same.reshape(-1, together).all(1)
     return again
 
-def record(self, values: Tensor, past_target: Tensor, past_observed: Tensor, features: Tensor, draws: Tensor, external: Tensor, all_windows: bool) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+def record(self, values: Tensor, past_target: Tensor, past_observed: Tensor, features: Tensor, draws: Tensor, external: Tensor, for_training: bool) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     # What each candidate would have forecast of the last windows, (B, J, K, 9, H), what came (B, J, H), the logarithms
     # of their weights before what is trained (B, K), how many windows count (B, 1), and the least mean loss (B, 1).
     network = self.network_length
@@ -314,31 +314,33 @@ def record(self, values: Tensor, past_target: Tensor, past_observed: Tensor, fea
     begins = torch.where(values.eq(values), places, torch.full_like(places, length)).amin(1, keepdim=True)
     counts = begins < ends - max(self.longest_season, horizon)
     windows = self.mixture_windows
-    at_a_time = 4 * rows
-    if not all_windows:  # how many count, of any row: no more is worked on, and what is found is the same but for rounding
+    together = self.rows_together
+    at_a_time = rows if draws.size(1) > 0 else max(1, 64 // together) * together  # more take more memory
+    if not for_training:  # how many count, of any row: what is found is the same but for rounding
         windows = int(counts.any(0).sum())
-        at_a_time = max(rows, 64 // self.rows_together * self.rows_together)  # more take more memory
-    if draws.size(1) > 0:
-        at_a_time = rows
     ends = ends[:windows]
     truth = values.index_select(1, (ends.unsqueeze(1) + torch.arange(horizon, device=values.device)).flatten()).reshape(rows, windows, horizon)
     truth = truth.masked_fill(counts[:, :windows].unsqueeze(2).logical_not(), float('nan'))
     known = external.eq(external).flatten(3).all(3)
     external = torch.where(known.unsqueeze(3).unsqueeze(4), external, torch.zeros_like(external))
-    # Each forecast is made once. Rows of the variables of a series stay side by side.
-    together = self.rows_together
+    # Each forecast that counts is made once, those of the variables of a series side by side. Number 0 is that of the others.
     series = rows // together
+    counting = counts[:, :windows].reshape(series, together, windows).any(1)
     again = torch.zeros([series], device=values.device).gt(0.0)
-    if not all_windows:  # in training no window's loss is worked out from another's
+    if not for_training:  # where no window's loss is worked out from another's
         again = self.moved_on(values, past_target, past_observed, features, draws)
-    fresh = torch.ones([series, windows], device=values.device).gt(0.0)
-    fresh[:, 1:] = again.logical_not().unsqueeze(1)
-    number = (fresh.flatten().cumsum(0) - 1).reshape(series, windows)
+    fresh = counting.clone()
+    fresh[:, 1:] = fresh[:, 1:] & again.logical_not().unsqueeze(1)
+    number = fresh.flatten().cumsum(0).reshape(series, windows).masked_fill(counting.logical_not(), 0)
     apart = self.windows_in_a_stride
     for j in range(1, windows):
-        number[apart:, j] = torch.where(again[apart:], number[:max(0, series - apart), j - 1], number[apart:, j])
+        of_another = again[apart:] & counting[apart:, j]
+        number[apart:, j] = torch.where(of_another, number[:max(0, series - apart), j - 1], number[apart:, j])
     beside = torch.arange(together, device=values.device)
     made = fresh.nonzero()
+    if for_training:  # in parts of one size, whatever others hold
+        part = at_a_time // together
+        made = torch.constant_pad_nd(made, [0, 0, 0, (part - made.size(0) % part) % part])
     whose = (made[:, :1] * together + beside).flatten().unsqueeze(1)
     at = ends.index_select(0, made[:, 1]).unsqueeze(1).expand(made.size(0), together).flatten().unsqueeze(1)
     # As long as the longest, so that they are one tensor; no candidate counts what is missing.
@@ -349,8 +351,8 @@ def record(self, values: Tensor, past_target: Tensor, past_observed: Tensor, fea
     times = torch.arange(-reach, horizon, device=values.device)
     before = torch.arange(self.mixture_stride - length, 0, device=values.device) + padding
     told_times = torch.arange(self.mixture_stride - length, horizon, device=values.device) + padding
-    forecasts = [values.new_zeros([0, self.candidate_count - known.size(2), 9, horizon])]
-    by_forecast = [values.new_zeros([0, self.candidate_count - known.size(2)]).double()]
+    forecasts = [values.new_zeros([together, self.candidate_count - known.size(2), 9, horizon])]
+    by_forecast = [values.new_zeros([together, self.candidate_count - known.size(2)]).double()]
     for first in range(0, whose.size(0), at_a_time):
         row, end = whose[first:first + at_a_time], at[first:first + at_a_time]
         target, observed = past_target[row, end + past], past_observed[row, end + past]
@@ -362,10 +364,8 @@ def record(self, values: Tensor, past_target: Tensor, past_observed: Tensor, fea
         all = torch.cat([q.unsqueeze(1), candidates], 1)
         forecasts.append(all)
         by_forecast.append(self.quantile_loss(all, values[row, end + times[reach:]].unsqueeze(1), deciles))
-    history, by_window = torch.cat(forecasts), torch.cat(by_forecast)
-    if together > 1 or made.size(0) < series * windows:
-        order = (number.unsqueeze(1) * together + beside.unsqueeze(1)).flatten()
-        history, by_window = history.index_select(0, order), by_window.index_select(0, order)
+    order = (number.unsqueeze(1) * together + beside.unsqueeze(1)).flatten()
+    history, by_window = torch.cat(forecasts).index_select(0, order), torch.cat(by_forecast).index_select(0, order)
     history = history.reshape(rows, windows, by_window.size(1), 9, horizon)
     by_window = by_window.reshape(rows, windows, by_window.size(1)).masked_fill(counts[:, :windows].unsqueeze(2).logical_not(), 0.0)
     if known.size(2) > 0:

@@ -38,7 +38,7 @@ class MixtureWeights final : public Forecaster {
   [[nodiscard]] std::int64_t bytes_per_window() const override;
   [[nodiscard]] std::int64_t preferred_chunk(bool is_private) const override {
     static_cast<void>(is_private);
-    return 16;
+    return 32;
   }
   [[nodiscard]] std::unique_ptr<Forecaster> replica() const override;
   /// Of the network; its own are 0.

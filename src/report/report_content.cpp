@@ -248,7 +248,8 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportSources& s
   add("Steps", cat(taken, " of ", ledger.value("steps_planned", std::uint64_t{0}), " planned, ",
                    rounded(static_cast<double>(taken) / per_epoch, 5), " epochs",
                    is_private ? cat("; charged: ", ledger.value("steps_charged", std::uint64_t{0})) : std::string()));
-  add("Optimizer", cat(c.optimizer.name, ", learning rate ", rounded(c.optimizer.learning_rate.value())));
+  add("Optimizer", cat(c.optimizer.name, ", learning rate ", rounded(c.optimizer.learning_rate.value()),
+                       c.training.trainable == Trainable::mixture ? ", to 0 over the second half of the steps" : ""));
   if (is_private) {
     add("Neighbouring data",
         ledger.contains("relation") ? ledger["relation"].value("text", std::string()) : std::string());

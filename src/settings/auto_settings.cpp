@@ -37,7 +37,7 @@ struct Reach {
   double most, enough;
 };
 constexpr Reach reach_of_head{0.03, 100.0};
-constexpr Reach reach_of_mixture{0.3, 60.0};
+constexpr Reach reach_of_mixture{0.6, 85.0};
 /// The signal carries weights g times as far as the noise does; biases and the head no further than this.
 double furthest_of_head(const std::string& model) { return model == "deepar" ? 0.5 : 2.0; }
 

@@ -151,6 +151,9 @@ class Trainer::Run {
   struct Session;
   /// Charges as many steps ahead as fit in a few seconds, never past the plan.
   void charge_ahead(const Session& session);
+  /// Of the next step. What trains a mixture goes to 0 over the second half of the plan: less of the last steps' noise
+  /// stays, so that the rate can be higher.
+  [[nodiscard]] double learning_rate() const;
   /// Draws and gathers the windows, adds noise to them if the scheme says so, and takes the step.
   StepEngine::Result take();
   /// Whether the device gives the same sum of the same batch, bit by bit, each time: seen by trying; always on the CPU.
@@ -350,7 +353,6 @@ void Trainer::Run::restore(const Checkpoint& checkpoint) {
   best_loss_ = checkpoint.best_loss;
   loss_sum_.copy_(checkpoint.loss_sum);
   schedule_ = checkpoint.schedule;
-  engine_.optimizer().set_learning_rate(*config_.optimizer.learning_rate * schedule_.factor);
   model_->parameters().values().copy_(checkpoint.values);
   const auto state = engine_.optimizer().state();
   for (std::size_t i = 0; i < state.size(); ++i) {
@@ -490,10 +492,7 @@ void Trainer::Run::look(MetricsLog& metrics) {
     const double mean = (loss_sum_[0] / loss_sum_[1]).item<double>();
     loss_sum_.zero_();
     if (!std::isnan(mean)) found(&Metrics::training_loss, mean, best_by_training_loss());
-    if (config_.optimizer.plateau_looks) {
-      schedule_.look(mean, *config_.optimizer.plateau_looks);
-      engine_.optimizer().set_learning_rate(*config_.optimizer.learning_rate * schedule_.factor);
-    }
+    if (config_.optimizer.plateau_looks) schedule_.look(mean, *config_.optimizer.plateau_looks);
   }
   if (best_by_training_loss()) return;
   if (const double validation = validation_loss(); !std::isnan(validation))
@@ -560,7 +559,14 @@ void Trainer::Run::charge_ahead(const Session& session) {
   charge_to(std::min(plan_.steps, step_ + block));
 }
 
+double Trainer::Run::learning_rate() const {
+  const double rate = *config_.optimizer.learning_rate * schedule_.factor;
+  if (config_.training.trainable != Trainable::mixture) return rate;
+  return rate * std::min(1.0, 2.0 * static_cast<double>(plan_.steps - step_) / static_cast<double>(plan_.steps));
+}
+
 StepEngine::Result Trainer::Run::take() {
+  engine_.optimizer().set_learning_rate(learning_rate());
   if (share_) {
     const auto shared = shared_sampling_key(config_, ranks_).value_or(key_);
     return share_->step(sampling_key_of(shared, key_print_), key_, step_);

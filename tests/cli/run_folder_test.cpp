@@ -399,16 +399,23 @@ TEST_F(RunFolders, AStartThatWasTrainedOnDataIsTrainedOnWithManySeries) {
     for (int series = 0; series < 200; ++series) many += std::to_string(series + i % 24) + (series < 199 ? "," : "\n");
   }
   write("many.txt", many);
+  auto settings = mixed;
+  for (const std::string setting : {"dataset.path=many.txt", "training.max_epochs=auto", "optimizer.learning_rate=auto",
+                                    "privacy.target_epsilon=8"})
+    settings.insert(settings.end(), {"--set", setting});
   const auto plan = [&](const std::string& start) {
     std::vector<std::string> asked = {"--config", "config.yaml", "--dry-run", "--json", "--quiet", "--device", "cpu"};
-    asked.insert(asked.end(), mixed.begin(), mixed.end());
-    for (const std::string setting : {"dataset.path=many.txt", "training.max_epochs=auto",
-                                      "optimizer.learning_rate=auto", "privacy.target_epsilon=8"})
-      asked.insert(asked.end(), {"--set", setting});
+    asked.insert(asked.end(), settings.begin(), settings.end());
     asked.insert(asked.end(), {"--set", "model.start=" + start});
     return answer(train, asked);
   };
   EXPECT_EQ(plan("fresh")["trained_parameters"], 3 * 2 + 1);
+  for (const std::string mode : {"data", "membership"}) {
+    std::vector<std::string> asked = {"--config", "config.yaml", "--mode", mode};
+    asked.insert(asked.end(), settings.begin(), settings.end());
+    expect_failure(run("tsdp-audit", asked), "tsdp-audit", 2,
+                   {"training.trainable: found auto, which takes the mixture here", "--mode " + mode, "expected"});
+  }
   const auto further = plan("first/model.pt");
   EXPECT_EQ(further["trained_parameters"], further["parameters"]);
 }

@@ -411,6 +411,43 @@ TEST_F(Wiring, AMixtureReleasesTheMechanismsOwn) {
     }
 }
 
+// Weights after a step are Adam's of the rate that this step should have: of a mixture one that ends at 0.
+TEST_F(Wiring, OnlyAMixturesRateFalls) {
+  for (const auto trainable : {Trainable::all, Trainable::mixture}) {
+    const auto called = name(trainable);
+    SCOPED_TRACE(called);
+    auto config = small_training();
+    config.dataset.season_length = 6;
+    config.model.prior = PriorKind::last_value;
+    config.model.candidates = {"seasonal_quantiles", "last_value_bands"};
+    config.training.trainable = trainable;
+    config.training.max_epochs = 10;
+    config.optimizer.learning_rate = 0.02;
+    config.optimizer.weight_decay = 0.0;
+    const auto t = trainer(called, config);
+    t->begin();
+    const auto steps = t->plan().steps;
+    ASSERT_GE(steps, 10U);
+    const auto values = [&] { return t->model().parameters().values().to(at::kDouble).clone(); };
+    auto first = at::zeros_like(values()), second = first.clone();
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      const auto before = values();
+      t->run({.most_steps = 1});
+      const auto gradient = t->model().parameters().gradients().to(at::kDouble);
+      first = 0.9 * first + 0.1 * gradient;
+      second = 0.999 * second + 0.001 * gradient * gradient;
+      const double taken = static_cast<double>(step) + 1.0,
+                   left = 1.0 - static_cast<double>(step) / static_cast<double>(steps);
+      const auto direction =
+          first / (1.0 - std::pow(0.9, taken)) / ((second / (1.0 - std::pow(0.999, taken))).sqrt() + 1e-8);
+      const double rate = 0.02 * (trainable == Trainable::mixture ? std::min(1.0, 2.0 * left) : 1.0);
+      const auto moved = before - values();
+      EXPECT_LT((moved - rate * direction).norm().item<double>(), 1e-3 * moved.norm().item<double>() + 1e-6)
+          << "step " << step;
+    }
+  }
+}
+
 // A covariate of a step reaches the loss of no window but those that its value reaches, which are what is accounted,
 // and of no other series. So it is protected with its value.
 TEST_F(Wiring, ACovariateReachesTheWindowsOfItsStepAlone) {
