@@ -70,7 +70,8 @@ std::int64_t MixtureWeights::past_length() const { return forecast_reach(*shared
 
 std::int64_t MixtureWeights::bytes_per_window() const {
   const auto& mixture = options_.mixture;
-  // The forecasts of all windows, and eight pasts at a time, from which the regression makes 8 numbers of each value.
+  // The forecasts of all windows, and eight pasts, from which the regression makes 8 numbers of each value. It works on
+  // 64 at a time, which are no more than eight a window in chunks of eight windows or more.
   return 4 * 9 * options_.prediction_length * mixed_forecasts(mixture) * (4 * mixture.windows + 8) +
          8 * 8 * 40 * past_length();
 }
