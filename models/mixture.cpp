@@ -327,7 +327,7 @@ def record(self, values: Tensor, past_target: Tensor, past_observed: Tensor, fea
     series = rows // together
     counting = counts[:, :windows].reshape(series, together, windows).any(1)
     again = torch.zeros([series], device=values.device).gt(0.0)
-    if not for_training:  # where no window's loss is worked out from another's
+    if not for_training:  # in training no window's loss is worked out from another's
         again = self.moved_on(values, past_target, past_observed, features, draws)
     fresh = counting.clone()
     fresh[:, 1:] = fresh[:, 1:] & again.logical_not().unsqueeze(1)
